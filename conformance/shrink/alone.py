@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from uop.conformance.shrink.reduce import Candidate, is_computing, with_used_inputs
+from uop.conformance.shrink.reduce import Candidate, is_computing, value_of
 from uop.conformance.shrink.search import Step
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import Array
@@ -37,13 +37,9 @@ def _call_alone(candidate: Candidate, call: UOp) -> Candidate:
     body, *arguments = call.src
     inputs: dict[int, Array] = {}
     for slot, a in enumerate(arguments):
-        read = a if a.addrspace is None else UOp(Op.LOAD, a)
         # Memory that only the kernel writes has no contents before.
         with suppress(UndefinedError):
-            held = with_used_inputs(read, candidate.inputs)
-            value = evaluate_full(held.root, held.inputs)
-            assert isinstance(value, Value)
-            inputs[slot] = value.data
+            inputs[slot] = value_of(a, candidate.inputs)
     memory = (
         UOp(Op.BUFFER, dims(a.shape), arg=BufferArg(slot, a.dtype))
         for slot, a in enumerate(arguments)

@@ -84,10 +84,14 @@ class Failing:
     @property
     def start(self) -> Candidate | None:
         """The failing program with its inputs; None for a text that must be rejected."""
-        if isinstance(self.case, InvalidCase):
-            return None
+        return None if isinstance(self.case, InvalidCase) else self.starts[self.failure.batch]
+
+    @property
+    def starts(self) -> list[Candidate]:
+        """The failing program with the inputs of each of its batches."""
+        assert isinstance(self.case, Case)
         program = self.case.programs[self.failure.program]
-        return Candidate(program.root, program.batches[self.failure.batch].inputs)
+        return [Candidate(program.root, batch.inputs) for batch in program.batches]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

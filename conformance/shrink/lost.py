@@ -5,6 +5,7 @@ No failing element is known of such a failure.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -31,8 +32,11 @@ LOSSES: Mapping[Symptom, int] = {Symptom.CRASH: 32, Symptom.HANG: 3}
 """How often the backend may be lost for one failure.
 
 A crash costs a start of the backend, and a session allows 40. A hang costs the time that a program
-may take, half a minute: one confirms it, and two find 4 elements among 1,000.
+may take, by default half a minute: one confirms it, and two find 4 elements among 1,000. Where it
+costs less, there may be more, as many as crashes.
 """
+HANGING = 20.0
+"""The seconds in all that hangs of one failure may cost at least."""
 PARTS = 16
 """The parts that elements are split into. Parts that pass cost little, and one loss finds the part
 that does not."""
@@ -43,16 +47,27 @@ class Sparing:
     """Runs candidates one at a time, up to the first that fails, while the backend may be lost."""
 
     run: Probe
-    room: int
+    symptom: Symptom
+    losses: int = 0
+    seconds: float = 0.0
+    """The time that the losses took."""
+
+    @property
+    def is_over(self) -> bool:
+        is_cheap = self.symptom is Symptom.HANG and self.seconds < HANGING
+        return self.losses >= LOSSES[Symptom.CRASH if is_cheap else self.symptom]
 
     def __call__(self, candidates: Sequence[Candidate]) -> list[CaseFailure | None]:
         faults: list[CaseFailure | None] = [None] * len(candidates)
         for k, candidate in enumerate(candidates):
-            if not self.room:
+            if self.is_over:
                 break
+            begun = time.monotonic()
             (faults[k],) = self.run([candidate])
             if (failure := faults[k]) is not None:
-                self.room -= failure.symptom in LOSSES
+                if failure.symptom in LOSSES:
+                    self.losses += 1
+                    self.seconds += time.monotonic() - begun
                 break
         return faults
 

@@ -8,15 +8,15 @@ computes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 
 from uop.conformance.shrink.reduce import Candidate
 from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype, to_bits
-from uop.spec.args import DTypeArg
+from uop.spec.args import BufferArg, DTypeArg, arg_of
 from uop.spec.dtype import DType, Kind, dtypes
-from uop.spec.graph import slot_of
+from uop.spec.graph import slot_of, slots_of
 from uop.spec.ops.names import SOURCES, Op
 from uop.spec.uop import UOp, param
 
@@ -79,12 +79,14 @@ def transplanted(repro: Candidate, match: Match) -> Iterator[Candidate]:
         u = match.get(p, p)
         if p.op is Op.PARAM and p.dtype is not dtypes.index:
             new[p] = param(slot_of(p), p.shape, u.dtype, p.device)
+        elif p.op is Op.BUFFER:
+            new[p] = UOp(p.op, *p.src, arg=replace(arg_of(p, BufferArg), dtype=u.dtype))
         elif p.op is Op.CONST and p.dtype is not dtypes.index and u.shape == ():
             new[p] = u
         else:
             arg = u.arg if isinstance(u.arg, DTypeArg) else p.arg
             new[p] = UOp(p.op, *(new[s] for s in p.src), arg=arg)
-    own = {slot_of(p): p for p in repro.root.toposort() if p.op is Op.PARAM}
+    own = slots_of(repro.root)
     for by_role in (False, True):
         inputs = dict(repro.inputs)
         for slot in own.keys() & inputs.keys():

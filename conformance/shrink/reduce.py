@@ -18,7 +18,16 @@ from uop.interpreter.values import Value
 from uop.spec.args import DTypeArg, GetTupleArg, ParamArg, arg_of
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.errors import UopError
-from uop.spec.graph import all_replaced, inlined, outside, replaced, slot_of, slots_of
+from uop.spec.graph import (
+    all_replaced,
+    inlined,
+    leaves,
+    outside,
+    replaced,
+    slot_of,
+    slots_of,
+    written,
+)
 from uop.spec.ops.names import SOURCES, Op
 from uop.spec.uop import UOp, param
 from uop.spec.walk import free_params, outside_bodies, toposort
@@ -58,6 +67,7 @@ def reduce_program(
     best = _first_failing(best, probe, one_element(*best))
     best = _first_failing(best, probe, single_outputs(best[0].root, best[0].inputs))
     best = _first_failing(best, probe, pairs_of_outputs(*best))
+    best = _repeated(best, probe, memory_as_inputs)
     best = _repeated(best, probe, smaller_functions)
     best = _repeated(best, probe, fewer_members)
     for depth in DEPTHS:
@@ -206,7 +216,12 @@ def neighbourhoods(candidate: Candidate, depth: int) -> Iterator[Step]:
 
 
 def without_one_node(candidate: Candidate) -> Iterator[Step]:
-    """The program without its root, or with one node replaced by a PARAM or by its operand."""
+    """The program without its root, or with one node replaced by a PARAM or by its operand.
+
+    Of two equal ops in a row both may go: a RESHAPE there and back.
+    """
+    if candidate.root.op is Op.AFTER:
+        yield lambda: with_used_inputs(UOp(Op.SINK, *candidate.root.src[1:]), candidate.inputs)
     for s in candidate.root.src:
         if is_computing(s) and s.dtype.kind not in (Kind.VOID, Kind.INDEX):
             yield partial(with_used_inputs, s, candidate.inputs)
@@ -215,10 +230,30 @@ def without_one_node(candidate: Candidate) -> Iterator[Step]:
     for u in reversed(nodes):
         if u in values:
             yield partial(cut, candidate.root, candidate.inputs, values, (u,))
+        elif u.addrspace is not None:
+            yield partial(_with_contents, candidate, u)
     for u in outside(candidate.root):
-        for s in u.src:
+        twice = (t for s in u.src if s.op is u.op for t in s.src)
+        for s in (*u.src, *twice):
             if _is_alike(s, u) and is_computing(u):
                 yield partial(substituted, candidate, {u: s})
+
+
+def _with_contents(candidate: Candidate, location: UOp) -> Candidate:
+    """The program with a PARAM for what a location holds."""
+    values = {location: value_of(location, candidate.inputs)}
+    return cut(candidate.root, candidate.inputs, values, [location])
+
+
+def memory_as_inputs(candidate: Candidate) -> Iterator[Step]:
+    """The program with PARAMs for memory that it only reads: all at once, then each alone."""
+    root = candidate.root
+    read = [u for u in leaves(root) if u.op is Op.BUFFER and slot_of(u) in candidate.inputs]
+    new = {u: param(slot_of(u), u.shape, u.dtype, u.device) for u in read if u not in written(root)}
+    if new:
+        yield partial(substituted, candidate, new)
+    for u in new if len(new) > 1 else ():
+        yield partial(substituted, candidate, {u: new[u]})
 
 
 def fewer_members(candidate: Candidate) -> Iterator[Step]:
@@ -306,6 +341,14 @@ def substituted(candidate: Candidate, new: Mapping[UOp, UOp]) -> Candidate:
 def with_used_inputs(root: UOp, inputs: Mapping[int, Array]) -> Candidate:
     slots = slots_of(root)
     return Candidate(root, {slot: a for slot, a in inputs.items() if slot in slots})
+
+
+def value_of(u: UOp, inputs: Mapping[int, Array]) -> Array:
+    """The value of a node, or what a location holds; UopError where it holds nothing."""
+    held = with_used_inputs(u if u.addrspace is None else UOp(Op.LOAD, u), inputs)
+    value = evaluate_full(held.root, held.inputs)
+    assert isinstance(value, Value)
+    return value.data
 
 
 def interpreted(candidate: Candidate) -> dict[UOp, Array]:

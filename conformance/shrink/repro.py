@@ -59,21 +59,21 @@ def find_cause(judge: Judge, failing: Failing, causes: Sequence[Failure] = ()) -
 def _shrunk(judge: Judge, failing: Failing, causes: Sequence[Failure]) -> Failure:
     case, failure = failing.case, failing.failure
     assert isinstance(case, Case)
-    program = case.programs[failure.program]
-    starts = [Candidate(program.root, batch.inputs) for batch in program.batches]
+    starts = failing.starts
     is_lost = failure.symptom in LOSSES
     run: Probe = partial(_failures, judge, starts[0])
     if is_lost:
-        run = Sparing(run, LOSSES[failure.symptom])
+        run = Sparing(run, failure.symptom)
 
     def probe(candidates: Sequence[Candidate]) -> list[CaseFailure | None]:
         return [f if f is not None and alike(f, failure) else None for f in run(candidates)]
 
     found: tuple[Candidate, CaseFailure] | None = starts[failure.batch], failure
-    if is_lost or kind_of(program.root).calls_kernels or failure.program:
-        # The batch is not known where the backend was lost. A twin, and kernels that their source
+    is_of_any = failure.element is None
+    if is_of_any or kind_of(starts[0].root).calls_kernels or failure.program:
+        # An error is about all batches that were sent. A twin, and kernels that their source
         # judges, may fail by the accepted sets of these but pass by their own.
-        starts = starts if is_lost else [starts[failure.batch]]
+        starts = starts if is_of_any else [starts[failure.batch]]
         fail = zip(starts, probe(starts), strict=True)
         found = next(((start, f) for start, f in fail if f is not None), None)
     if found is None:
@@ -101,9 +101,20 @@ def _reduced(start: Candidate, failure: CaseFailure, probe: Probe) -> tuple[Cand
     if kind_of(start.root).calls_kernels:
         return start, failure
     if failure.element is not None:
-        return reduce_axes(*reduce_program(start, failure, probe), probe)
+        return _reduced_with_axes(start, failure, probe)
     # Once before, so that each later run has less to do, and once where the graph is small.
     return reduce_elements(*reduce_program(*reduce_elements(start, failure, probe), probe), probe)
+
+
+def _reduced_with_axes(
+    start: Candidate, failure: CaseFailure, probe: Probe
+) -> tuple[Candidate, CaseFailure]:
+    """Shrink graph and axes in turns: on shorter axes more nodes can go."""
+    while True:
+        smaller, failure = reduce_program(start, failure, probe)
+        start, failure = reduce_axes(smaller, failure, probe)
+        if start is smaller:
+            return start, failure
 
 
 def explained_by(
@@ -115,9 +126,20 @@ def explained_by(
     # What spares the backend leaves candidates out: that they passed must not be remembered.
     run = remembering(partial(_failures, judge, failing.start), seen)
     with judge.session.expecting_losses():
-        if failing.failure.symptom in LOSSES:
-            run = Sparing(run, LOSSES[failing.failure.symptom])
-        return explain(failing, causes, run)
+        is_lost = failing.failure.symptom in LOSSES
+        if is_lost:
+            run = Sparing(run, failing.failure.symptom)
+        return explain(failing if is_lost else _of_its_batch(failing, run), causes, run)
+
+
+def _of_its_batch(failing: Failing, run: Probe) -> Failing:
+    """A failing case with the first batch that fails alone: an error is about all of them."""
+    if isinstance(failing.case, InvalidCase) or failing.failure.element is not None:
+        return failing
+    found = run(failing.starts)
+    fails = (k for k, f in enumerate(found) if f is not None and alike(f, failing.failure))
+    failure = replace(failing.failure, batch=next(fails, failing.failure.batch))
+    return replace(failing, failure=failure)
 
 
 def unshrunk(case: Case | InvalidCase, failure: CaseFailure, profile: Profile) -> Failure:

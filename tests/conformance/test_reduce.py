@@ -1,16 +1,16 @@
 """Shrinking: faults of known size end as programs of that size, whatever they were found in."""
 
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
 
 import numpy as np
 import pytest
+from shrinking import I32, Backwards, OffByOne, T, elements, find
 
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Judge
-from uop.conformance.judging.verdict import CaseFailure, Status
-from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
+from uop.conformance.judging.verdict import CaseFailure
+from uop.conformance.protocol.types import Outcome, Problem, ProblemKind, Program
 from uop.conformance.report.model import Failure
 from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.reduce import (
@@ -25,7 +25,7 @@ from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.workers.transport import Local
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import (
     BufferArg,
     DTypeArg,
@@ -44,50 +44,6 @@ from uop.spec.text.program import parse, print_program
 from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp, const, dims, index_const, param
 
-Broken = Callable[[UOp], bool]
-I32 = dtypes.int32
-
-
-class OffByOne(InterpreterBackend):
-    """One more in the last element of the result of each node that `broken` picks."""
-
-    def __init__(self, broken: Broken) -> None:
-        self.broken = broken
-        self.runs = 0
-
-    def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        self.runs += 1
-        return [self._run(program) for program in programs]
-
-    def _run(self, program: Program) -> Outcome:
-        root = parse(program.text)
-        return Outputs(
-            tuple(
-                tuple(self._value(u, batch) for u in (root.src if root.op is Op.TUPLE else (root,)))
-                for batch in program.batches
-            )
-        )
-
-    def _value(self, root: UOp, inputs: dict[int, Array]) -> Array:
-        new: dict[UOp, UOp] = {}
-        given = dict(inputs)
-        for u in root.toposort():
-            same = u.with_src(new[s] for s in u.src)
-            if self.broken(u):
-                value = np.array(evaluate(same, used(same, given)))
-                to_bits(value).reshape(-1)[-1:] += 1
-                given[slot := 100 + len(given)] = value
-                same = param(slot, u.shape, u.dtype)
-            new[u] = same
-        result = evaluate(new[root], used(new[root], given))
-        assert isinstance(result, np.ndarray)
-        return result
-
-
-def used(root: UOp, inputs: dict[int, Array]) -> dict[int, Array]:
-    slots = {u.arg.slot for u in root.toposort() if u.op is Op.PARAM}  # type: ignore[union-attr]
-    return {slot: a for slot, a in inputs.items() if slot in slots}
-
 
 def large_graph(heart: Callable[[UOp, UOp], UOp]) -> UOp:
     """A graph of many nodes around a small one."""
@@ -98,46 +54,6 @@ def large_graph(heart: Callable[[UOp, UOp], UOp]) -> UOp:
     for _ in range(5):
         z = UOp(Op.XOR, UOp(Op.ADD, z, b), a)
     return z
-
-
-def find(root: UOp, backend: InterpreterBackend, slots: Sequence[int] = (0, 1)) -> Failure:
-    """Judge a program and shrink its failure."""
-    random = np.random.default_rng(0)
-    inputs = {slot: random.integers(-99, 99, (4, 6)).astype(np.int32) for slot in slots}
-    case = Case(CaseId("graph", "MIXED", "int32", "test", 0), root, (Batch(inputs),))
-    judge = Judge(Local(backend), STRICT)
-    (verdict,) = judge.judge([case])
-    assert verdict.status is Status.FAILED
-    assert verdict.failure is not None
-    return find_cause(judge, Failing(case, verdict.failure))
-
-
-def elements(finding: Failure) -> int:
-    """The elements of the inputs and outputs of a repro."""
-    (case,) = parse_file(finding.text).cases
-    assert case.root is not None
-    return sum(prod(u.shape) for u in (case.root, *slots_of(case.root).values()))
-
-
-class Backwards(InterpreterBackend):
-    """The elements in reverse order, where the program has an op and two of them differ."""
-
-    def __init__(self, op: Op) -> None:
-        self.op = op
-
-    def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        return [self._run(program) for program in programs]
-
-    def _run(self, program: Program) -> Outcome:
-        found = interpret(program)
-        if all(u.op is not self.op for u in parse(program.text).toposort()):
-            return found
-        return Outputs(
-            tuple(tuple(a[(slice(None, None, -1),) * a.ndim] for a in b) for b in found.batches)
-        )
-
-
-T = param(0, (4, 6), I32)
 
 
 @pytest.mark.parametrize(
@@ -162,20 +78,6 @@ def test_axes_are_shrunk_with_the_shapes_that_ops_state(root: UOp) -> None:
     finding = find(UOp(Op.NEG, root), Backwards(root.op), slots=(0,))
     assert root.op.name in finding.ops
     assert elements(finding) <= 8, finding.text
-
-
-def test_effects_that_a_fault_does_not_need_are_dropped() -> None:
-    """A STORE through a PERMUTE is wrong; the STOREs before it and after it are not."""
-    buffers = [UOp(Op.BUFFER, dims((4, 4)), arg=BufferArg(k, I32)) for k in range(1, 5)]
-    t = UOp(Op.SHRINK, T, dims((0, 1)), dims((4, 4)))
-    stores: list[UOp] = []
-    for k, buffer in enumerate(buffers):
-        location = UOp(Op.AFTER, buffer, *stores[-1:]) if stores else buffer
-        if k == 2:
-            location = UOp(Op.PERMUTE, location, arg=PermuteArg((1, 0)))
-        stores.append(UOp(Op.STORE, location, t))
-    finding = find(UOp(Op.SINK, stores[-1]), Backwards(Op.PERMUTE), slots=(0,))
-    assert set(finding.ops) == {"PERMUTE", "STORE"}, finding.text
 
 
 def size(finding: Failure) -> int:

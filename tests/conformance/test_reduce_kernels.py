@@ -27,6 +27,7 @@ from uop.conformance.backends.interpreter import InterpreterBackend, interpret
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import from_literal
 from uop.conformance.protocol.types import Outcome, Problem, ProblemKind, Program
+from uop.conformance.shrink import lost
 from uop.conformance.shrink.bodies import edited
 from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.kernels import (
@@ -336,14 +337,16 @@ def test_a_crash_on_one_of_many_elements_keeps_that_one() -> None:
     assert backend.losses <= LOSSES["crash"] + 3
 
 
-def test_a_hang_is_tried_a_few_times() -> None:
+@pytest.mark.parametrize("is_cheap", [False, True])
+def test_hangs_are_as_many_as_time_allows(is_cheap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lost, "HANGING", 20.0 if is_cheap else 0.0)
     x, y = param(0, (29, 30), I32), param(1, (30,), I32)
     backend = Lost(519, ProblemKind.HANG)
     bad = np.arange(870, dtype=np.int32).reshape(29, 30)
     found = shrunk(mixed(x, y), backend, {0: bad, 1: bad[0]})
-    assert sum(a.size for a in found.inputs.values()) <= 2 * MOST_ELEMENTS
-    # One for the verdict, one to judge the repro again here.
-    assert backend.losses <= LOSSES["hang"] + 2
+    assert sum(a.size for a in found.inputs.values()) <= (2 if is_cheap else 2 * MOST_ELEMENTS)
+    # Two more: for the verdict, and to judge the repro again here.
+    assert backend.losses <= LOSSES["crash" if is_cheap else "hang"] + 2
 
 
 def test_a_crash_in_a_kernel_keeps_few_elements() -> None:
