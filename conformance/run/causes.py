@@ -28,6 +28,8 @@ AnyPool: TypeAlias = "Pool | InProcess"
 
 AT_ONCE = 4
 """The most cases that one round shrinks. Each may show a cause that explains the others."""
+CHECKING = 1.0
+"""The seconds in which a shrunk program may still be compared with the causes: it is small."""
 CHUNK = 8
 """The most cases of one task to explain."""
 
@@ -37,17 +39,26 @@ class Causes:
     """The causes found so far; `explains` has the cause of each failing case, by their ids."""
 
     found: list[Failure] = field(default_factory=list)
+    known: tuple[Failure, ...] = ()
+    """The causes that were known before, and explain failures of any dtypes."""
     explains: dict[str, str] = field(default_factory=dict)
     of_other_dtypes: set[str] = field(default_factory=set)
     """The cases that fail with other dtypes than the repros of their causes."""
     left: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """By id of a case the wrong outputs that no cause explains, where others are explained."""
 
+    @property
+    def every(self) -> list[Failure]:
+        return [*self.known, *self.found]
+
+    def cases_of(self, cause: Failure) -> list[str]:
+        return [id for id, one in self.explains.items() if one == cause.id]
+
     def results(self) -> list[Failure]:
-        """The causes, each with the cases that it explains."""
+        """The causes that were found, each with the cases that it explains."""
         cases: dict[str, list[str]] = {cause.id: [cause.id] for cause in self.found}
         for id, cause in self.explains.items():
-            if id != cause:
+            if id != cause and cause in cases:
                 cases[cause].append(id)
         return [replace(cause, cases=tuple(cases[cause.id])) for cause in self.found]
 
@@ -83,7 +94,7 @@ class CauseSearch:
         return [verdict for verdict in failed if verdict.id not in self.causes.explains]
 
     def _find(self, failed: Sequence[Verdict]) -> None:
-        new = list(self.causes.found)
+        new = self.causes.every
         while (left := self._left(failed)) and time.monotonic() < self.deadline:
             self.causes.explains |= self._explained([self._unexplained(v) for v in left], new)
             new = self._shrunk(_unlike(self._left(left)))
@@ -103,24 +114,25 @@ class CauseSearch:
 
     def _shrunk(self, chosen: Sequence[Verdict]) -> list[Failure]:
         """Shrink failures and record their causes; returns those that are new."""
-        before = tuple(self.causes.found)
+        before, count = tuple(self.causes.every), len(self.causes.found)
         tasks = [Shrink(self._unexplained(verdict), before) for verdict in chosen]
         shrunk = {one.id: one for one in self.pool.answers(iter(tasks), self.deadline)}
         for verdict in chosen:
             if verdict.id in shrunk:
                 one = shrunk[verdict.id]
                 self.causes.add(verdict.id, one, self._known(verdict, one))
-        return self.causes.found[len(before) :]
+        return self.causes.found[count:]
 
     def _known(self, verdict: Verdict, shrunk: Failure) -> Failure | None:
         """The known cause that explains what a failure was shrunk to.
 
-        Where no time is left to find out, it is one of the same signature.
+        Where the time to find out is over, it is one of the same signature.
         """
-        found = self.causes.found
+        found = self.causes.every
         one = replace(self._unexplained(verdict), text=shrunk.text)
-        cause = self._explained([one], found).get(verdict.id)
-        if cause is None and time.monotonic() >= self.deadline:
+        until = max(self.deadline, time.monotonic() + CHECKING)
+        cause = replace(self, deadline=until)._explained([one], found).get(verdict.id)
+        if cause is None and time.monotonic() >= until:
             return next((known for known in found if known.signature == shrunk.signature), None)
         return next((known for known in found if known.id == cause), None)
 

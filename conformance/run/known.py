@@ -14,14 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from uop.conformance.checks import KNOWN_FILE
-from uop.conformance.report.model import SKIPPED, BackendInfo, Conclusion, KnownFailure
+from uop.conformance.judging.compare import Symptom
+from uop.conformance.report.model import SKIPPED, BackendInfo, Conclusion, Failure, KnownFailure
 from uop.conformance.run.commands import uop_command
 from uop.conformance.shrink.signature import SIGNATURES
 from uop.conformance.suite.case import CaseId
+from uop.spec.case import UopFile
 from uop.spec.errors import UopError
 from uop.spec.text.uop_file import parse_file
 
-TEXTS = ("case", "signature", "reason", "link", "repro", "backend")
+TEXTS = ("case", "signature", "dtypes", "reason", "link", "repro", "backend")
+ANY = "any"
+"""As `dtypes` of an entry: it covers what its program explains with other dtypes too."""
 EXPIRES = "expires"
 VERSION = "signatures"
 ENTRY = re.compile(r"^\s*(\{|\[\[known\]\])")
@@ -36,7 +40,7 @@ class KnownLine:
     """An entry: what fails, why, and the program that shows it, as a path from the file's folder.
 
     `backend` is a name as on the command line, or the name in a hello, alone or with a variant
-    (`tinygrad:X86`); empty means any backend.
+    (`tinygrad:X86`); empty means any backend. `text` is that of the program.
     """
 
     case: str
@@ -47,6 +51,18 @@ class KnownLine:
     backend: str = ""
     expires: date | None = None
     line: int = 0
+    dtypes: str = ""
+    text: str = field(default="", compare=False)
+
+    @property
+    def cause(self) -> Failure:
+        """The entry as a cause, which explains other failures."""
+        kind = self.signature.partition(" ")[0]
+        # Where a result is inexact with its own dtypes, it may be exact with others.
+        label = Symptom.ULP if kind == Symptom.ULP.kind else ""
+        return Failure(
+            self.signature, self.signature, label, "", (), (), self.reason, self.repro, self.text
+        )
 
     @property
     def key(self) -> str:
@@ -75,6 +91,10 @@ class KnownFile:
         """The entries about a backend, where `named` is its name on the command line."""
         names = ("", backend.name, backend.identity, named)
         return replace(self, entries=tuple(e for e in self.entries if e.backend in names))
+
+    def causes(self, today: date) -> tuple[Failure, ...]:
+        """The entries that hold on this day for any dtypes, as causes."""
+        return tuple(e.cause for e in self.entries if e.dtypes and not e.has_expired(today))
 
     def accepts(self, key: str, today: date) -> bool:
         """Whether an entry for a case id or a signature holds on this day."""
@@ -169,22 +189,38 @@ def _entry(row: Mapping[str, Any], path: Path, line: int) -> KnownLine:
         except UopError as error:
             raise KnownError(f"{place}: case: {error}") from None
     entry = KnownLine(**{"case": "", "signature": "", **row, "line": line})
-    _check_repro(path.parent / entry.repro, place)
-    return entry
+    text = _repro(path.parent / entry.repro, place)
+    if entry.dtypes:
+        _check_dtypes(entry, parse_file(text), place)
+    return replace(entry, text=text)
 
 
-def _check_repro(path: Path, place: str) -> None:
-    """KnownError, before the run starts, where the program of an entry cannot be read."""
+def _check_dtypes(entry: KnownLine, repro: UopFile, place: str) -> None:
+    if entry.dtypes != ANY:
+        raise KnownError(f"{place}: dtypes: expected {ANY!r}, found {entry.dtypes!r}")
+    if not entry.signature:
+        raise KnownError(f"{place}: dtypes: expected a signature, as a case has its own dtypes")
+    if [case.root is None for case in repro.cases] != [False]:
+        raise KnownError(
+            f"{place}: dtypes: expected that {entry.repro} has one program, which runs; "
+            f"found {len(repro.cases)} programs, or one that must be rejected"
+        )
+
+
+def _repro(path: Path, place: str) -> str:
+    """The text of a program. KnownError, before the run starts, where it cannot be read."""
     if not path.is_file():
         raise KnownError(f"{place}: repro: no file {path}")
     try:
-        parse_file(path.read_text("utf-8-sig"), str(path))
+        text = path.read_text("utf-8-sig")
+        parse_file(text, str(path))
     except OSError as error:
         raise KnownError(f"{place}: repro: cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise KnownError(f"{place}: repro: {path}: expected text in UTF-8") from None
     except UopError as error:
         raise KnownError(f"{place}: repro: {error}") from None
+    return text
 
 
 @dataclass(slots=True, eq=False)
@@ -207,6 +243,10 @@ class KnownFailures:
         if is_known or any(entry.key == key for entry in self.file.entries):
             self.covered.setdefault(key, []).extend(ids if is_known else ())
         return is_known
+
+    def causes(self) -> tuple[Failure, ...]:
+        """The known causes that explain failures with any dtypes."""
+        return self.file.causes(self.today)
 
     def selected(self, ids: Collection[str] | None) -> list[KnownLine]:
         """The entries to run the programs of: all, or those about `ids` where a run is narrowed."""

@@ -83,6 +83,7 @@ class Run:
             self.backend = BackendInfo(hello.name, hello.version, hello.device, hello.variant)
             self.vocabulary = original.vocabulary or vocabulary_of([hello], original.skips)
             self.known_failures.file = self.known_failures.file.of(self.backend, original.backend)
+            self.causes.known = self.known_failures.causes()
             self.select(hello)
             self._judge(pool, hello)
         finally:
@@ -160,18 +161,26 @@ class Run:
     def _settle(self) -> bool:
         """Count the cases of known causes as known failures; returns whether some are left over.
 
-        A known cause of one dtype hides none of another: those cases look for a cause of their own.
+        A known cause of one dtype hides none of another, unless its entry says so: those cases look
+        for a cause of their own.
         """
         left = False
+        for cause in self.causes.known:
+            self._accept(cause, self.causes.cases_of(cause))
         for cause in self.causes.results():
             own = [id for id in cause.cases if id not in self.causes.of_other_dtypes]
-            if self.known_failures.covers(cause.signature, own):
-                self.causes.remove(cause)
-                left |= len(own) < len(cause.cases)
-                for id in own:
-                    self.tally.accept(id)
-                    del self.failed[id]
+            left |= self._accept(cause, own) and len(own) < len(cause.cases)
         return left
+
+    def _accept(self, cause: Failure, ids: Sequence[str]) -> bool:
+        """Count cases of a cause as known failures, and forget it, if it is known."""
+        if not self.known_failures.covers(cause.signature, ids):
+            return False
+        self.causes.remove(cause)
+        for id in ids:
+            self.tally.accept(id)
+            del self.failed[id]
+        return True
 
     def _take_profile(self, pool: AnyPool, hello: Hello) -> None:
         """Choose the profile to judge by; an observed one takes probes before the first case."""

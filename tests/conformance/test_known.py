@@ -114,6 +114,8 @@ def test_tables_of_many_lines_are_read_too(file: Write) -> None:
             f'known = [\n  {{ signature = "s", expires = 2030-01-01T00:00:00, {REST} }},\n]',
             ":2: .*a date",
         ),
+        (f'known = [\n  {{ signature = "s", dtypes = "int8", {REST} }},\n]', "expected 'any'"),
+        (f'known = [\n  {{ case = "{CASE}", dtypes = "any", {REST} }},\n]', "a signature"),
         (
             'known = [\n  { signature = "s", reason = "r", repro = "gone.uop" },\n]',
             ":2: repro: no file .*gone.uop",
@@ -319,6 +321,31 @@ def test_a_known_failure_of_one_dtype_hides_none_of_another(
     said = capsys.readouterr().out
     assert "[result CAST float32+uint16]" in said
     assert "[result CAST float32+uint8]" not in said
+    # Unless the line says so.
+    path.write_text(path.read_text().replace("reason =", 'dtypes = "any", reason ='))
+    assert main(["conform", "backends_for_tests:WrongUnsigned", *chosen]) == Exit.OK
+    assert "but for" in capsys.readouterr().out
+
+
+def test_a_known_failure_of_any_dtypes_covers_those_of_a_fuzz_run(
+    uop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the run draws no program that fails with the dtypes of the line."""
+    monkeypatch.chdir(tmp_path)
+    name = "backends_for_tests:WrongUnsigned"
+    chosen = ("--op", "CAST", "--dtype", "float32", "--level", "op", "--profile", "strict")
+    assert uop("conform", name, *chosen, "-n", "1", "--update-known").code == Exit.OK
+    path = Path("uop-known.toml")
+    eight = next(e for e in read_known(path).entries if e.signature.endswith("+uint8"))
+    line = f'signature = "{eight.signature}", reason = "r", repro = "{eight.repro}"'
+    drawn = ("--skip-dtype", "uint8", "--seed", "1", "--time", "8s", "--json", "r.json")
+    for extra, code in (("", Exit.FAILED), (', dtypes = "any"', Exit.OK)):
+        path.write_text(f"known = [\n  {{ {line}{extra} }},\n]\n")
+        outcome = uop("fuzz", name, *drawn, "--profile", "strict", "-n", "1", "--output", "o")
+        assert outcome.code == code, outcome.out
+    found = json.loads(Path("r.json").read_text())
+    assert (found["failures"], found["summary"]["failed"]) == ([], 0)
+    assert found["summary"]["known"] > 0
 
 
 def test_a_case_is_known_by_its_id_and_expiry_ends_it(file: Write, tmp_path: Path) -> None:
