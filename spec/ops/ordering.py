@@ -61,7 +61,7 @@ define(
         src=("buf", "deps*"),
         dtype=dtype.of_src(0),
         shape=shape.of_first,
-        device=device.first_that_has_one,
+        device=device.of_first,
         addrspace=addrspace.of_first,
         min_max=min_max.of_src(0),
         axis=axis.of_first,

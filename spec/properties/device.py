@@ -22,6 +22,11 @@ def from_arg(u: Node) -> Device:
     return arg_of(u, ParamArg, BufferArg).device
 
 
+@says("that of the first operand")
+def of_first(u: Node) -> Device:
+    return u.src[0].device
+
+
 @says("that of the first operand that has one")
 def first_that_has_one(u: Node) -> Device:
     for s in u.src:

@@ -131,7 +131,7 @@ def test_waiting_changes_no_property() -> None:
     elsewhere = UOp(Op.STORE, buffer((3,), device="C"), values((3,)))
     assert elsewhere.device == "C"
     for u in (few, turned, buffer((2,), dtypes.bool, "A", AddrSpace.REG)):
-        for deps in ([UOp(Op.SINK)], [elsewhere] if u.device else []):
+        for deps in ([UOp(Op.SINK)], [elsewhere]):
             after = UOp(Op.AFTER, u, *deps)
             assert (after.dtype, after.shape, after.device) == (u.dtype, u.shape, u.device)
             assert (after.addrspace, after.min_max, after.axis) == (u.addrspace, u.min_max, u.axis)
