@@ -77,7 +77,9 @@ def find(name: str) -> Named:
         return Named(EntryPoint(reference, reference, GROUP), argument)
     known = ", ".join(names())
     near = did_you_mean(first, names())
-    raise NoSuchBackendError(f"no backend {name!r}; known: {known}, or module:Class{near}")
+    raise NoSuchBackendError(
+        f"no backend {name!r}; known: {known}, module:Class, or command:PROGRAM{near}"
+    )
 
 
 def _registered() -> dict[str, EntryPoint]:

@@ -332,6 +332,7 @@ class Campaign:
         self.parts.clear()
         self.collected = time.monotonic()
         self.display.progress(shown_by(self.total), self.clock.seconds)
+        self.display.explored(list(self.causes.values()), len(self.points))
 
     def _report(self, first: Report) -> Report:
         """The report by the results so far."""

@@ -48,6 +48,7 @@ class Corpus:
     points: set[str] = field(default_factory=set)
     """What the programs reach."""
     added: int = 0
+    unwritten: int = 0
 
     @classmethod
     def read(cls, place: str | Path) -> Corpus:
@@ -92,7 +93,9 @@ class Corpus:
         if not new or len(program.text.encode()) > MOST_BYTES:
             return frozenset()
         if name not in self.programs and self.folder is not None:
-            self.added += self.folder.write(name, program.text)
+            is_written = self.folder.write(name, program.text)
+            self.added += is_written
+            self.unwritten += not is_written
         self.keep(name, program)
         return new
 

@@ -16,6 +16,7 @@ from uop.conformance.report.model import (
 )
 from uop.conformance.report.origin import Origin
 from uop.conformance.run.commands import case_command, repro_command
+from uop.conformance.suite.case import FUZZ
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML forbids."""
@@ -23,7 +24,9 @@ NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def junit_text(report: Report) -> str:
     """The XML document: a test suite per backend. An inconclusive run has an error."""
-    root = Element("testsuites", name="uop conform")
+    root = Element(
+        "testsuites", name="uop fuzz" if report.options.effort == FUZZ else "uop conform"
+    )
     for one in report.every:
         _suite(root, one)
     indent(root)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -57,8 +57,19 @@ def merged(reports: Sequence[Report]) -> Report:
 
 def unlike(a: Report, b: Report) -> str:
     """In what two reports cannot be of one run, and both of it; empty where they can."""
-    found = (f"{what}: {of(a)} and {of(b)}" for what, of in ALIKE.items() if of(a) != of(b))
-    return next(found, "")
+    for what, of in ALIKE.items():
+        if of(a) != of(b):
+            return f"{what}: {' and '.join(_differing(of(a), of(b)))}"
+    return ""
+
+
+def _differing(a: object, b: object) -> tuple[str, str]:
+    """Two values as text; of dataclasses the fields that differ."""
+    if not (is_dataclass(a) and is_dataclass(b)):
+        return str(a), str(b)
+    differing = [f.name for f in fields(a) if getattr(a, f.name) != getattr(b, f.name)]
+    one, other = (", ".join(f"{name} {getattr(x, name)}" for name in differing) for x in (a, b))
+    return one, other
 
 
 def joined(reports: Sequence[Report]) -> Report:
@@ -92,9 +103,9 @@ def _require_all(shards: Sequence[str]) -> None:
     """
     if all(map(str.isdecimal, shards)) and len(set(shards)) == len(shards):
         return
-    count = len(shards)
-    expected = {f"{k}/{count}" for k in range(1, count + 1)}
-    if set(shards) != expected:
+    count = max((int(shard.partition("/")[2] or 1) for shard in shards if "/" in shard), default=1)
+    expected = [f"{k}/{count}" for k in range(1, count + 1)]
+    if Counter(shards) != Counter(expected):
         found = ", ".join(shard or "a report of a whole run" for shard in shards)
         raise OptionError(
             f"expected each shard of a run once, 1/{count} to {count}/{count}; found {found}"

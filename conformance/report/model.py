@@ -345,7 +345,9 @@ class Report:
         """What failed without failing the run: known failures and skipped causes; empty if none."""
         skipped = sum(len(known.cases) for known in self.skipped_causes)
         known = self.summary.known - skipped
-        parts = [counted(known, "known failure")] if known else []
+        of_two = f"{counted(known, 'failure')}, known or shared"
+        of_one = counted(known, "known failure")
+        parts = [of_one if self.against is None else of_two] if known else []
         parts += [f"{counted(skipped, 'failure')} of skipped causes"] if skipped else []
         return " and ".join(parts)
 

@@ -12,7 +12,7 @@ from uop.conformance.report.tally import STATUSES
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.tasks import Judge, JudgeBy
-from uop.conformance.suite.case import CaseId, NoSuchCaseError
+from uop.conformance.suite.case import FUZZ, CaseId, NoSuchCaseError
 from uop.conformance.suite.generate import group_of
 from uop.conformance.suite.vocabulary import Vocabulary, whole
 from uop.spec.errors import BackendError, PassError
@@ -116,6 +116,11 @@ def _verdicts(ids: Sequence[str], options: Options) -> tuple[dict[str, Verdict],
 
 
 def require_cases(report: Report) -> None:
-    """Raise OptionError for a report without judged cases."""
+    """Raise OptionError for a report without judged cases, as that of a fuzz run is."""
+    if report.options.effort == FUZZ:
+        raise OptionError(
+            "the report of a fuzz run lists no cases that passed; `uop conform BACKEND "
+            "--last-failed REPORT.json` judges again what failed"
+        )
     if not any(True for _ in _judged(report)):
         raise OptionError("the report holds no case that was judged")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from textwrap import wrap
 
 from uop.conformance.backends import COMMAND
@@ -69,18 +70,17 @@ def verdict_line(report: Report) -> str:
     early = f" in shard {report.options.shard}" if report.options.shard else ""
     early += " so far (interrupted)" if report.summary.interrupted else ""
     is_fuzz = report.options.effort == FUZZ
+    observed = f"{OBSERVED} " * (report.profile_from == OBSERVED)
     match conclusion:
         case Conclusion.CONFORMS:
-            observed = f"{OBSERVED} " * (report.profile_from == OBSERVED)
             but = f", but for {report.excused}" if report.excused else ""
             verb = "has shown no failure" if is_fuzz else "conforms"
             return f"{name} {verb}{early} under the {observed}profile {report.profile}{but}"
         case Conclusion.DOES_NOT:
             if report.fails_by_stale_lines:
                 return f"{name} fails: {report.stale[0]}"
-            profile = f"{report.profile_from} profile {report.profile}"
             verb = "fails" if is_fuzz else "does not conform"
-            return f"{name} {verb}: outside the {profile}{early}"
+            return f"{name} {verb}: outside the {observed}profile {report.profile}{early}"
     return f"{name}: inconclusive{early}, {report.summary.open_because}"
 
 
@@ -157,7 +157,8 @@ def failure_lines(report: Report) -> list[str]:
         lines.append(f"       {repro_command(report.options, failure.repro)}")
     more = len(report.failures) - MOST_FAILURES
     if more > 0:
-        lines.append(f"... and {counted(more, 'more cause')}")
+        where = Path(report.failures[-1].repro).parent
+        lines.append(f"... and {counted(more, 'more cause')}: their programs are in {where}")
     return [*lines, *unexplained_lines(report)]
 
 
@@ -201,10 +202,8 @@ def against_lines(report: Report) -> list[str]:
     other = report.against
     if other is None:
         return []
-    lines = [
-        f"of the failing programs {other.shared:,} fail on {other.backend} too, and it does not "
-        f"take {other.skipped:,}: they do not count"
-    ]
+    shared = f"{counted(other.shared, 'failing program')} fail on {other.backend} too"
+    lines = [f"do not count: {shared}, and {other.skipped:,} that it does not support"]
     shown = (f"{flaky.signature}: {flaky.text}" for flaky in other.flaky)
     return lines + [one_line(f"flaky, so it does not count: {line}") for line in shown]
 

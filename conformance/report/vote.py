@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.report.comparison import Outcome, Vote, VotedCase
-from uop.conformance.report.model import Report
+from uop.conformance.report.model import Report, counted
 from uop.conformance.report.tally import STATUSES, group_name
 from uop.conformance.suite.case import CaseId
 
@@ -74,7 +74,7 @@ def vote_lines(vote: Vote) -> list[str]:
     # Suspicions against the interpreter come first: it may be the one that is wrong.
     order = sorted(groups.items(), key=lambda item: (_gravity(item[1][0]), item[0]))
     for head, cases in order[:MOST_LINES]:
-        lines.append(f"{head} ({len(cases):,} cases), such as {_line(cases[0])}")
+        lines.append(f"{head} ({counted(len(cases), 'case')}), such as {_line(cases[0])}")
     more = len(order) - MOST_LINES
     return [*lines, f"... and {more} more"] if more > 0 else lines
 

@@ -46,7 +46,8 @@ def lost_command(options: ReportedOptions) -> str:
 def more_command(options: ReportedOptions) -> str:
     """The command that checks more programs: the next effort, or after the last the next seed."""
     if options.effort == FUZZ:
-        return uop_command("fuzz", options.backend, "--seed", options.seed + 1)
+        again = ("fuzz", options.backend, "--seed", options.seed + 1)
+        return uop_command(*again, "--time", f"{options.seconds or 0:g}s")
     *_, most = EFFORTS
     if options.effort == most:
         return conform_command(options, "--effort", most, "--seed", options.seed + 1)

@@ -71,8 +71,9 @@ class Options(ReportedOptions):
             self._require_chosen(CaseId.parse(id))
         self._require_own_cases()
         parse_profile(STRICT if self.profile in ("", OBSERVED) else self.profile)
-        if self.workers < 1 or (self.examples is not None and self.examples < 1):
-            raise OptionError("-n and --examples: expected a positive number")
+        for option, number in (("-n", self.workers), ("--examples", self.examples)):
+            if number is not None and number < 1:
+                raise OptionError(f"{option}: expected a positive number, found {number}")
         if self.known is not None:
             from uop.conformance.run.known import read_known
 

@@ -45,7 +45,7 @@ def test_shards_merge_and_what_failed_is_judged_again(uop: Any, tmp_path: Path) 
     files = shards(uop, tmp_path, WRONG, "--seed", 1, "--time", "10m", "--fail-fast")
     outcome = uop("merge", *files, "--json", tmp_path / "whole.json")
     assert outcome.code == 1, outcome.err
-    assert "verdict: Inaccurate fails: outside the declared profile strict\n" in outcome.out
+    assert "verdict: Inaccurate fails: outside the profile strict\n" in outcome.out
     parts, whole_run = list(map(read_report, files)), read_report(tmp_path / "whole.json")
     assert whole_run.options.shard == ""
     for name in ("programs", "failed", "elements", "seconds"):

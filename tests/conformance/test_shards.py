@@ -85,7 +85,7 @@ def test_only_all_shards_of_one_run_merge(
     cut = tmp_path / "cut.json"
     cut.write_text(first.read_text()[:-100])
     for files, said in (
-        ((first,), "expected each shard of a run once, 1/1 to 1/1; found 1/3"),
+        ((first,), "expected each shard of a run once, 1/3 to 3/3; found 1/3"),
         ((first, first), "found 1/3, 1/3"),
         ((first, second, first), "expected each shard of a run once, 1/3 to 3/3"),
         ((whole, second), "found a report of a whole run, 2/3"),

@@ -102,6 +102,13 @@ def levels() -> tuple[str, ...]:
     return ALL_LEVELS
 
 
+def drawn() -> tuple[str, ...]:
+    """The levels that a fuzz run draws."""
+    from uop.conformance.suite.case import LEVELS
+
+    return tuple(level for level in LEVELS if level != "invalid")
+
+
 def efforts() -> tuple[str, ...]:
     """The names of the efforts."""
     from uop.conformance.suite.case import EFFORTS

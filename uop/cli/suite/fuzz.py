@@ -72,7 +72,7 @@ NO_FOLDER = Path()
 )
 @several("--skip-op", NameList(listed.ops), "Draw no programs with these ops.")
 @several("--skip-dtype", NameList(listed.dtypes), "Draw no programs with these dtypes.")
-@several("--level", NameList(listed.levels, shown=True), "Only these levels, separated by commas.")
+@several("--level", NameList(listed.drawn, shown=True), "Only these levels, separated by commas.")
 @fail_fast_option
 @timeout_option
 @click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
@@ -254,8 +254,8 @@ def of_corpus(corpus: Corpus | None) -> Iterator[str]:
 def say_added(corpus: Corpus) -> None:
     from uop.conformance.report.model import counted
 
-    added = counted(corpus.added, "program")
-    click.echo(f"corpus: {added} added, {len(corpus.programs):,} in {corpus.folder}")
+    added, held = counted(corpus.added, "program"), len(corpus.programs) - corpus.unwritten
+    click.echo(f"corpus: {added} added, {held:,} in {corpus.folder}")
 
 
 def on_cluster(

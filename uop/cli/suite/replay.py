@@ -140,7 +140,8 @@ def print_results(replayed: Sequence[Replayed], backend: str) -> Exit:
     if len(grave) > MOST_LINES:
         click.echo(f"... and {len(grave) - MOST_LINES} more cases")
     verdict = conclusion(one.verdict for one in replayed)
-    counts = {s: sum(r.verdict.status is s for r in replayed) for s in Status}
+    # A replay reads no file of known failures.
+    counts = {s: sum(r.verdict.status is s for r in replayed) for s in Status if s in gravity}
     click.echo(f"{backend}: {verdict}; {', '.join(f'{n} {s}' for s, n in counts.items())}")
     return CODES[verdict]
 
