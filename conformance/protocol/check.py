@@ -324,10 +324,11 @@ def _accepted(case: FileCase) -> list[tuple[str, str]]:
     assert case.root is not None
     dtypes = {key: u.dtype for key, u in outputs(case.root).items()}
     lines = []
-    for key, sets in case.accept.items():
+    # Outputs are counted, as where the worker's are shown; a file names buffers by their slots.
+    for number, (key, sets) in enumerate(sorted(case.accept.items())):
         first = ", ".join(encode_set(one, dtypes[key]) for one in sets[:MANY])
         more = f", ... {len(sets):,} elements" if len(sets) > MANY else ""
-        lines.append(("accepted", f"output {key} = {first}{more}"))
+        lines.append(("accepted", f"output {number} = {first}{more}"))
     return lines
 
 
