@@ -65,7 +65,7 @@ def test_a_poll_tells_every_case_that_failed_somewhere() -> None:
     assert vote.cases[0].says == {"some": "accepted", "b": "output 0[] is 1, not 0x1p+0"}
     assert vote_lines(vote) == [
         "not started: c: no device",
-        "odd one out on op/EXP2/float32: b (1 cases), such as "
+        "odd one out on op/EXP2/float32: b (1 case), such as "
         f"{ID}: some: accepted; b: output 0[] is 1, not 0x1p+0",
     ]
     written = as_json(found)
@@ -79,7 +79,7 @@ def test_a_suspected_interpreter_is_told_first() -> None:
     found = polled([report(*v, backend=name) for name, v in zip("ab", verdicts, strict=True)])
     assert found.vote is not None
     first, second = vote_lines(found.vote)
-    assert first.startswith("interpreter suspect on op/EXP2/float32 (1 cases)")
+    assert first.startswith("interpreter suspect on op/EXP2/float32 (1 case)")
     assert second.startswith("odd one out on op/ADD/int8: a")
 
 
