@@ -307,47 +307,6 @@ def test_known_failures_end_a_run_well_until_they_are_fixed(
     assert list(Path("uop-known").iterdir()) == []
 
 
-def test_a_known_failure_of_one_dtype_hides_none_of_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    chosen = ("--op", "CAST", "--dtype", "float32", "--level", "op", "-n", "1")
-    chosen = (*chosen, "--profile", "strict")
-    assert main(["conform", "backends_for_tests:WrongByte", *chosen, "--update-known"]) == Exit.OK
-    assert "joined: result CAST float32+uint8\n" in capsys.readouterr().out
-    path = Path("uop-known.toml")
-    path.write_text(path.read_text().replace("WrongByte", "WrongUnsigned"))
-    assert main(["conform", "backends_for_tests:WrongUnsigned", *chosen]) == Exit.FAILED
-    said = capsys.readouterr().out
-    assert "[result CAST float32+uint16]" in said
-    assert "[result CAST float32+uint8]" not in said
-    # Unless the line says so.
-    path.write_text(path.read_text().replace("reason =", 'dtypes = "any", reason ='))
-    assert main(["conform", "backends_for_tests:WrongUnsigned", *chosen]) == Exit.OK
-    assert "but for" in capsys.readouterr().out
-
-
-def test_a_known_failure_of_any_dtypes_covers_those_of_a_fuzz_run(
-    uop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also where the run draws no program that fails with the dtypes of the line."""
-    monkeypatch.chdir(tmp_path)
-    name = "backends_for_tests:WrongUnsigned"
-    chosen = ("--op", "CAST", "--dtype", "float32", "--level", "op", "--profile", "strict")
-    assert uop("conform", name, *chosen, "-n", "1", "--update-known").code == Exit.OK
-    path = Path("uop-known.toml")
-    eight = next(e for e in read_known(path).entries if e.signature.endswith("+uint8"))
-    line = f'signature = "{eight.signature}", reason = "r", repro = "{eight.repro}"'
-    drawn = ("--skip-dtype", "uint8", "--seed", "1", "--time", "8s", "--json", "r.json")
-    for extra, code in (("", Exit.FAILED), (', dtypes = "any"', Exit.OK)):
-        path.write_text(f"known = [\n  {{ {line}{extra} }},\n]\n")
-        outcome = uop("fuzz", name, *drawn, "--profile", "strict", "-n", "1", "--output", "o")
-        assert outcome.code == code, outcome.out
-    found = json.loads(Path("r.json").read_text())
-    assert (found["failures"], found["summary"]["failed"]) == ([], 0)
-    assert found["summary"]["known"] > 0
-
-
 def test_a_case_is_known_by_its_id_and_expiry_ends_it(file: Write, tmp_path: Path) -> None:
     def run(extra: str) -> Report:
         known = file(f'known = [\n  {{ case = "{CASE}", {REST}{extra} }},\n]\n')
