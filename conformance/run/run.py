@@ -166,7 +166,8 @@ class Run:
         """
         left = False
         for cause in self.causes.known:
-            self._accept(cause, self.causes.cases_of(cause))
+            if ids := self.causes.cases_of(cause):
+                self._accept(cause, ids)
         for cause in self.causes.results():
             own = [id for id in cause.cases if id not in self.causes.of_other_dtypes]
             left |= self._accept(cause, own) and len(own) < len(cause.cases)
