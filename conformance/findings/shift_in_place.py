@@ -7,10 +7,10 @@
 from tinygrad import Tensor, dtypes
 
 
-def shifted(split):
+def shifted(split: bool) -> list[int]:
     x = Tensor(list(range(1, 18)), dtype=dtypes.int32).realize()
     value = x.pad(((1, 0),)).shrink(((0, 17),))
-    return x.assign(value.contiguous() if split else value).realize().tolist()
+    return list(x.assign(value.contiguous() if split else value).realize().tolist())
 
 
 print(shifted(False)[-3:], "split:", shifted(True)[-3:])
