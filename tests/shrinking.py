@@ -5,6 +5,7 @@ from math import prod
 
 import numpy as np
 
+from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import Status
@@ -20,16 +21,44 @@ from uop.spec.dtype import dtypes
 from uop.spec.graph import slots_of
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
-from uop.spec.text.program import parse
+from uop.spec.text.program import parse, print_program
 from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp, param
 
 Broken = Callable[[UOp], bool]
+Rule = Callable[[UOp], UOp]
 I32 = dtypes.int32
 T = param(0, (4, 6), I32)
 
 
-class OffByOne(InterpreterBackend):
+class OneByOne(InterpreterBackend):
+    """Runs each program by itself."""
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [self._run(program) for program in programs]
+
+    def _run(self, program: Program) -> Outcome:
+        raise NotImplementedError
+
+
+class Miscompiling(OneByOne):
+    """Changes each node of a program by a rule, and runs what results."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+
+    def _run(self, program: Program) -> Outcome:
+        new: dict[UOp, UOp] = {}
+        nodes = parse(program.text).toposort()
+        for u in nodes:
+            new[u] = self.rule(u.with_src(new[s] for s in u.src))
+        root = new[nodes[-1]]
+        slots = slots_of(root)
+        batches = tuple({s: a for s, a in b.items() if s in slots} for b in program.batches)
+        return attempt(lambda: interpret(Program(print_program(root), batches)))
+
+
+class OffByOne(OneByOne):
     """One more in the last element of the result of each node that `broken` picks."""
 
     def __init__(self, broken: Broken) -> None:
@@ -38,7 +67,7 @@ class OffByOne(InterpreterBackend):
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
         self.runs += 1
-        return [self._run(program) for program in programs]
+        return super().run(programs)
 
     def _run(self, program: Program) -> Outcome:
         root = parse(program.text)
@@ -89,14 +118,11 @@ def elements(finding: Failure) -> int:
     return sum(prod(u.shape) for u in (case.root, *slots_of(case.root).values()))
 
 
-class Backwards(InterpreterBackend):
+class Backwards(OneByOne):
     """The elements in reverse order, where the program has an op and two of them differ."""
 
     def __init__(self, op: Op) -> None:
         self.op = op
-
-    def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        return [self._run(program) for program in programs]
 
     def _run(self, program: Program) -> Outcome:
         found = interpret(program)

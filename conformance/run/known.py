@@ -92,10 +92,6 @@ class KnownFile:
         names = ("", backend.name, backend.identity, named)
         return replace(self, entries=tuple(e for e in self.entries if e.backend in names))
 
-    def causes(self, today: date) -> tuple[Failure, ...]:
-        """The entries that hold on this day for any dtypes, as causes."""
-        return tuple(e.cause for e in self.entries if e.dtypes and not e.has_expired(today))
-
     def accepts(self, key: str, today: date) -> bool:
         """Whether an entry for a case id or a signature holds on this day."""
         return any(key == e.key and not e.has_expired(today) for e in self.entries)
@@ -201,10 +197,7 @@ def _check_dtypes(entry: KnownLine, repro: UopFile, place: str) -> None:
     if not entry.signature:
         raise KnownError(f"{place}: dtypes: expected a signature, as a case has its own dtypes")
     if [case.root is None for case in repro.cases] != [False]:
-        raise KnownError(
-            f"{place}: dtypes: expected that {entry.repro} has one program, which runs; "
-            f"found {len(repro.cases)} programs, or one that must be rejected"
-        )
+        raise KnownError(f"{place}: dtypes: expected one program that runs in {entry.repro}")
 
 
 def _repro(path: Path, place: str) -> str:
@@ -245,8 +238,9 @@ class KnownFailures:
         return is_known
 
     def causes(self) -> tuple[Failure, ...]:
-        """The known causes that explain failures with any dtypes."""
-        return self.file.causes(self.today)
+        """The entries that hold today for any dtypes, as causes."""
+        entries = (e for e in self.file.entries if e.dtypes and not e.has_expired(self.today))
+        return tuple(entry.cause for entry in entries)
 
     def selected(self, ids: Collection[str] | None) -> list[KnownLine]:
         """The entries to run the programs of: all, or those about `ids` where a run is narrowed."""

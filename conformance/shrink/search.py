@@ -11,7 +11,7 @@ import numpy as np
 
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.shrink.reduce import Candidate, Probe, is_computing
-from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import AddrSpace, AxisType, BufferArg, LoadArg, ParamArg, RangeArg, StageArg
 from uop.spec.errors import UopError
@@ -139,6 +139,5 @@ class Search:
                     continue
                 # It keeps the arrays, so that their ids stay theirs.
                 self.tried[key] = candidate
-                # No backend gets a program without meaning: it might write anywhere.
-                evaluate_full(candidate.root, candidate.inputs)
+                bind_inputs(candidate.root, candidate.inputs)
                 yield candidate

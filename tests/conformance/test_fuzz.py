@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from uop.cli import names
 from uop.conformance.coverage.ledger import Ledger
 from uop.conformance.fuzz.stream import SHARES, drawn, groups_to_draw
 from uop.conformance.judging.verdict import Status, Verdict
@@ -42,7 +43,7 @@ def test_the_seed_decides_what_is_drawn() -> None:
 def test_levels_have_their_shares_and_programs_do_not_repeat() -> None:
     ids = first(4800, 0)
     counts = Counter(id.level for id in ids)
-    assert counts.keys() == SHARES.keys()
+    assert counts.keys() == SHARES.keys() == set(names.drawn())
     for level, share in SHARES.items():
         expected = len(ids) * share / sum(SHARES.values())
         assert expected / 1.5 < counts[level] < expected * 1.5, level

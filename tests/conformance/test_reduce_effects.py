@@ -1,12 +1,12 @@
 """Shrinking programs with effects, and those that an error is about."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pytest
-from shrinking import I32, Backwards, T, elements, find
+from shrinking import I32, Backwards, Miscompiling, OneByOne, T, elements, find
 
-from uop.conformance.backends.interpreter import InterpreterBackend, interpret
+from uop.conformance.backends.interpreter import interpret
 from uop.conformance.judging.judge import Judge
 from uop.conformance.protocol.types import Outcome, Problem, ProblemKind, Program
 from uop.conformance.shrink.explain import Failing
@@ -15,10 +15,8 @@ from uop.conformance.shrink.repro import explained_by, find_cause
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.workers.transport import Local
 from uop.spec.args import BufferArg, FlipArg, PermuteArg
-from uop.spec.graph import slots_of
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
-from uop.spec.text.program import parse, print_program
 from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp, dims, param
 
@@ -37,26 +35,9 @@ def test_effects_that_a_fault_does_not_need_are_dropped() -> None:
     assert set(finding.ops) == {"PERMUTE", "STORE"}, finding.text
 
 
-class Undoing(InterpreterBackend):
+def undone(u: UOp) -> UOp:
     """A STORE behind another one to the same memory does not happen."""
-
-    def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        return [self._run(program) for program in programs]
-
-    def _run(self, program: Program) -> Outcome:
-        root = undone(parse(program.text))
-        slots = slots_of(root)
-        read = ({slot: a for slot, a in b.items() if slot in slots} for b in program.batches)
-        return interpret(Program(print_program(root), tuple(read)))
-
-
-def undone(root: UOp) -> UOp:
-    new: dict[UOp, UOp] = {}
-    for u in root.toposort():
-        new[u] = u.with_src(new[s] for s in u.src)
-        if u.op is Op.STORE and u.src[0].op is Op.AFTER:
-            new[u] = new[u.src[0].src[1]]
-    return new[root]
+    return u.src[0].src[1] if u.op is Op.STORE and u.src[0].op is Op.AFTER else u
 
 
 def there_and_back(u: UOp) -> UOp:
@@ -86,7 +67,7 @@ def stored_twice(first: UOp, second: Callable[[UOp], UOp]) -> UOp:
     ids=["flipped", "from memory"],
 )
 def test_a_fault_of_two_stores_ends_as_these_on_inputs(root: UOp, slots: list[int]) -> None:
-    finding = find(root, Undoing(), slots)
+    finding = find(root, Miscompiling(undone), slots)
     (case,) = parse_file(finding.text).cases
     assert case.root is not None
     ops = [u.op for u in case.root.toposort() if is_computing(u)]
@@ -94,11 +75,8 @@ def test_a_fault_of_two_stores_ends_as_these_on_inputs(root: UOp, slots: list[in
     assert elements(finding) <= 4
 
 
-class Refusing(InterpreterBackend):
+class Refusing(OneByOne):
     """Refuses a NEG where an input of any batch holds a 3."""
-
-    def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        return [self._run(program) for program in programs]
 
     def _run(self, program: Program) -> Outcome:
         every = (a for batch in program.batches for a in batch.values())

@@ -1,6 +1,6 @@
 """Shrinking kernels, crashes and hangs: faults of known size end as programs of that size."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
@@ -21,8 +21,8 @@ from kernels import (
     store,
     times,
 )
+from shrinking import Miscompiling, OneByOne
 
-from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import from_literal
@@ -47,48 +47,24 @@ from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import AddrSpace, LoadArg, ReduceArg
 from uop.spec.errors import UopError
-from uop.spec.graph import kind_of, slots_of
+from uop.spec.graph import kind_of
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
-from uop.spec.text.program import parse, print_program
+from uop.spec.text.program import print_program
 from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp, const, index_const, param
 
-Rule = Callable[[UOp], UOp]
 """What a faulty compiler makes of a node, over its sources that are made already."""
 MOST_NODES = 12
 MOST_ELEMENTS = 8
 
 
-class Miscompiling(InterpreterBackend):
-    """Changes each node of a program by a rule, and runs what results."""
-
-    def __init__(self, rule: Rule) -> None:
-        self.rule = rule
-
-    def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        return [self._run(p) for p in programs]
-
-    def _run(self, program: Program) -> Outcome:
-        new: dict[UOp, UOp] = {}
-        nodes = parse(program.text).toposort()
-        for u in nodes:
-            new[u] = self.rule(u.with_src(new[s] for s in u.src))
-        root = new[nodes[-1]]
-        slots = slots_of(root)
-        batches = tuple({s: a for s, a in b.items() if s in slots} for b in program.batches)
-        return attempt(lambda: interpret(Program(print_program(root), batches)))
-
-
-class Lost(InterpreterBackend):
+class Lost(OneByOne):
     """Is lost where an input holds a number."""
 
     def __init__(self, number: int, kind: ProblemKind) -> None:
         self.number, self.kind = number, kind
         self.losses = 0
-
-    def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        return [self._run(p) for p in programs]
 
     def _run(self, program: Program) -> Outcome:
         if any((a == self.number).any() for b in program.batches for a in b.values()):
