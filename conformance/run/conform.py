@@ -104,6 +104,9 @@ class Conformance(Run):
 
     def _find_causes(self, pool: AnyPool) -> None:
         """Find causes as long as judging took, or until the time is over."""
+        # Which case shows a cause must not depend on the process that was first.
+        places = {str(id): place for place, id in enumerate(self.ids)}
+        self.failed = dict(sorted(self.failed.items(), key=lambda item: places[item[0]]))
         now = time.monotonic()
         least = now + max(LEAST_SEARCH, now - self.clock.judging_since)
         self.find_causes(pool, self.clock.at(SEARCHING) or least)

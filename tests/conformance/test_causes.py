@@ -1,7 +1,8 @@
 """Causes: what one fix would mend is one cause, and every failing case is mapped to its cause."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from uop.conformance.report.text import failure_lines
 from uop.conformance.run.causes import CauseSearch
 from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
+from uop.conformance.run.pool import Pool, Task
 from uop.conformance.shrink.explain import Explained, Failing, Seen, decomposed
 from uop.conformance.shrink.pattern import converted, matches, transplanted
 from uop.conformance.shrink.reduce import Candidate
@@ -49,6 +51,24 @@ def test_each_fault_is_one_cause_of_all_its_cases(tmp_path: Path) -> None:
     assert {place[1] for place in pad.cells} >= {"PAD"}
     assert {place[1] for place in flip.cells} >= {"FLIP", "GROUP"}
     assert len({place[2] for place in pad.cells}) > 3
+
+
+def test_the_case_of_a_cause_does_not_depend_on_the_order_of_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_order, answers = run(tmp_path, "truth-above-zero", "CAST"), Pool.answers
+
+    def reversed_answers(
+        self: Pool, tasks: Iterator[Task[Any]], deadline: float | None = None
+    ) -> Iterator[Any]:
+        return reversed(list(answers(self, tasks, deadline)))
+
+    monkeypatch.setattr(Pool, "answers", reversed_answers)
+    backwards = run(tmp_path, "truth-above-zero", "CAST")
+    assert in_order.failures
+    assert [(f.id, f.text) for f in backwards.failures] == [
+        (f.id, f.text) for f in in_order.failures
+    ]
 
 
 def test_two_faults_of_one_op_are_told_apart_by_what_fails(tmp_path: Path) -> None:
