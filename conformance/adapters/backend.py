@@ -1,0 +1,207 @@
+"""Backends by a Builder: a subclass says who it is and how it compiles a program."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import version
+from types import ModuleType
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from uop.conformance.adapters.builder import Builder
+from uop.conformance.adapters.compositions import compositions
+from uop.conformance.adapters.walk import UNCOMPUTED
+from uop.conformance.backends.attempt import attempt, problem_of
+from uop.conformance.protocol.types import (
+    Hello,
+    Limits,
+    Outcome,
+    Outputs,
+    Problem,
+    ProblemKind,
+    Program,
+)
+from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.spec.dtype import DType
+from uop.spec.errors import UnsupportedError, UopError
+from uop.spec.graph import slots_of
+from uop.spec.text.program import parse
+from uop.spec.uop import UOp
+
+Inputs = Mapping[int, Array]
+Run = Callable[[Inputs], Sequence[Array]]
+"""Runs a compiled program on inputs by slot."""
+RunAll = Callable[[Sequence[Inputs]], Sequence[Sequence[Array]]]
+"""Runs programs that were compiled together, each on its inputs."""
+P = TypeVar("P")
+T = TypeVar("T")
+R = TypeVar("R")
+SHOWN = 300
+FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError)
+"""The errors, besides TypeError and ValueError, that libraries raise for what they cannot do."""
+ERRORS: tuple[type[Exception], ...] = (*FAULTS, TypeError, ValueError)
+
+
+class LibraryBackend(ABC):
+    """Compiles each program once by a library, and runs it on each batch."""
+
+    name: str
+    distribution: str
+    """The package on PyPI, whose version is that of the backend."""
+    builder: type[Builder[Any]]
+    dtypes: frozenset[DType]
+    extra = ""
+    """The extra of this project that brings the package."""
+    profile = "strict"
+    programs = 64
+    """The most programs in one call."""
+    errors = ERRORS
+    """The errors of the library."""
+
+    def start(self) -> str:
+        """Import the library; the name of the device. UnsupportedError where it is missing."""
+        return "CPU"
+
+    @abstractmethod
+    def compiled(self, root: UOp) -> Run:
+        """A program, compiled. Results have the dtypes and shapes of its outputs."""
+
+    def hello(self) -> Hello:
+        device = self.start()
+        table = compositions(self.builder.ops, self.builder.partial)
+        return Hello(
+            self.name,
+            version(self.distribution),
+            device,
+            frozenset(op.name for op in {*table, *UNCOMPUTED}),
+            frozenset(dtype.name for dtype in self.dtypes),
+            Limits(self.programs, devices=1),
+            frozenset({"tensor"}),
+            profile=self.profile,
+            composed={op.name: tuple(sorted(p.name for p in ps)) for op, ps in table.items() if ps},
+        )
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [attempt(lambda p=program: self._outcome(p)) for program in programs]  # type: ignore[misc]
+
+    def _outcome(self, program: Program) -> Outcome:
+        root = parse(program.text)
+        try:
+            run = self.compiled(root)
+        except self.errors as error:
+            return problem(ProblemKind.COMPILE, error)
+        try:
+            return Outputs(tuple(owned(run(inputs)) for inputs in batches_of(root, program)))
+        except self.errors as error:
+            return problem(ProblemKind.INTERNAL, error)
+
+
+class JointBackend(LibraryBackend, Generic[P]):
+    """Compiles the programs of a call together, where compiling one costs much.
+
+    P is a program as the library takes it.
+    """
+
+    @abstractmethod
+    def prepared(self, root: UOp) -> P:
+        """A program for the library; UnsupportedError if it has no image."""
+
+    @abstractmethod
+    def together(self, programs: Sequence[P]) -> RunAll:
+        """Programs, compiled as one."""
+
+    def compiled(self, root: UOp) -> Run:
+        run = self.together([self.prepared(root)])
+        return lambda inputs: run([inputs])[0]
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        outcomes: dict[int, Outcome] = {}
+        jobs = []
+        for place, program in enumerate(programs):
+            try:
+                root = parse(program.text)
+                jobs.append(_Job(place, self.prepared(root), batches_of(root, program)))
+            except UopError as error:
+                outcomes[place] = problem_of(error)
+        for part, run in bisect(jobs, self._compiled, self.errors):
+            if isinstance(run, Exception):
+                outcomes[part[0].place] = problem(ProblemKind.COMPILE, run)
+            else:
+                results = self._ran(run, part)
+                outcomes |= {job.place: r for job, r in zip(part, results, strict=True)}
+        return [outcomes[place] for place in range(len(programs))]
+
+    def _compiled(self, jobs: Sequence[_Job[P]]) -> RunAll:
+        return self.together([job.program for job in jobs])
+
+    def _ran(self, run: RunAll, jobs: Sequence[_Job[P]]) -> list[Outcome]:
+        """Run a batch of each program at a time; a program with few batches runs its last again."""
+        rounds = range(max(len(job.batches) for job in jobs))
+        try:
+            every = [[owned(r) for r in run([job.batch(n) for job in jobs])] for n in rounds]
+        except self.errors as error:
+            if len(jobs) == 1:
+                return [problem(ProblemKind.INTERNAL, error)]
+            return [o for job in jobs for o in self._ran(self._compiled([job]), [job])]
+        return [
+            Outputs(tuple(results[k] for results in every[: len(job.batches)]))
+            for k, job in enumerate(jobs)
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Job(Generic[P]):
+    """A program of a call, by its place."""
+
+    place: int
+    program: P
+    batches: Sequence[Inputs]
+
+    def batch(self, n: int) -> Inputs:
+        return self.batches[min(n, len(self.batches) - 1)]
+
+
+def batches_of(root: UOp, program: Program) -> list[Inputs]:
+    """The batches of a program, with zeros for a buffer that has no contents before it runs."""
+    empty = {slot: np.zeros(u.shape, np_dtype(u.dtype)) for slot, u in slots_of(root).items()}
+    return [{**empty, **batch} for batch in program.batches]
+
+
+def owned(results: Sequence[Array]) -> tuple[Array, ...]:
+    """Copies of results: a library may overwrite or free its memory on the next run."""
+    return tuple(np.array(a) for a in results)
+
+
+def problem(kind: ProblemKind, error: Exception) -> Problem:
+    """The problem that reports an error of a library."""
+    return Problem(kind, f"{type(error).__name__}: {error}"[:SHOWN])
+
+
+def imported(extra: str, *names: str) -> list[ModuleType]:
+    """Import modules of a library; UnsupportedError with the pip line where one is missing."""
+    try:
+        return [import_module(name) for name in names]
+    except ImportError as error:
+        raise UnsupportedError(f'{error}; install it with: pip install "uop[{extra}]"') from error
+
+
+def bisect(
+    items: Sequence[T], compile: Callable[[Sequence[T]], R], errors: tuple[type[Exception], ...]
+) -> list[tuple[Sequence[T], R | Exception]]:
+    """Compile items together, or in halves where that raises one of these errors.
+
+    Returns parts of the items in order, each with its result; an error stands for one item alone.
+    """
+    if not items:
+        return []
+    try:
+        return [(items, compile(items))]
+    except errors as error:
+        if len(items) == 1:
+            return [(items, error)]
+    middle = len(items) // 2
+    return [*bisect(items[:middle], compile, errors), *bisect(items[middle:], compile, errors)]

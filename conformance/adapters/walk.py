@@ -1,0 +1,199 @@
+"""The walk over a tensor program: a Builder makes its nodes; shapes and ops are explicit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Generic
+
+import numpy as np
+
+from uop.compiler.stages.callify import callify
+from uop.compiler.validity import Validity
+from uop.conformance.adapters.builder import Builder, V, identity_of
+from uop.conformance.adapters.compositions import composed, compositions
+from uop.interpreter.numeric.storage import Array, constant
+from uop.spec.args import BinaryArg, ConstArg, DTypeArg, FlipArg, PermuteArg, ReduceArg, arg_of
+from uop.spec.dtype import DType
+from uop.spec.errors import UnsupportedError
+from uop.spec.extension import in_core_ops
+from uop.spec.graph import LEAVES, ProgramKind, all_inlined, kind_of, slot_of
+from uop.spec.kernel.forms import ELEMENTWISE
+from uop.spec.ops.names import DIVISIONS, RESIZED, Op
+from uop.spec.properties.shape import index_values
+from uop.spec.properties.symbolic import with_bound_variables
+from uop.spec.registry import DECLARATIONS, Shape, ops_of
+from uop.spec.uop import UOp
+from uop.spec.walk import toposort
+
+KEPT = frozenset({Op.CDIV, Op.CMOD, Op.MIN, Op.REDUCE})
+"""The extension ops that a library may have."""
+COMPUTED = ELEMENTWISE | DIVISIONS
+MARKERS = ops_of("marker")
+UNCOMPUTED = frozenset(
+    op
+    for op in Op
+    if op not in COMPUTED and DECLARATIONS[op].section not in ("codegen", "ordering")
+) | {Op.AFTER, Op.GROUP, Op.SINK}
+"""The ops that a library has by the walk, or that a program has no longer when it is walked."""
+LAYOUT = frozenset({*RESIZED, Op.PERMUTE, Op.FLIP, Op.INDEX, Op.STACK, Op.BITCAST, Op.REDUCE})
+"""The ops that the walk translates for every library."""
+
+
+def values_of(root: UOp) -> tuple[UOp, ...]:
+    """The results of a tensor program as values: no FUNCTION, STORE or INVALID element is left.
+
+    A value, the members of a TUPLE, or the contents of the written buffers by slot. Elements that
+    are INVALID in the program have some value. UnsupportedError for a program with kernels, on
+    several devices or with symbolic sizes.
+    """
+    if (kind := kind_of(root)) is not ProgramKind.TENSOR:
+        raise UnsupportedError(f"expected a tensor program, found one of the kind {kind.value}")
+    program = callify(in_core_ops(with_bound_variables(root), KEPT))
+    results = [store.src[1] for store in program.src]
+    plain = all_inlined(results)
+    validity = Validity()
+    return tuple(validity.split(plain[u]).value for u in results)
+
+
+def build(values: Sequence[UOp], builder: Builder[V]) -> list[V]:
+    """Values, as `values_of` gives them, as values of a library; shared nodes are made once.
+
+    UnsupportedError for what the library cannot express.
+    """
+    walk = _Walk(builder)
+    return [walk.value(u) for u in values]
+
+
+@dataclass(slots=True)
+class _Walk(Generic[V]):
+    builder: Builder[V]
+    _done: dict[UOp, V] = field(default_factory=dict)
+
+    def value(self, root: UOp) -> V:
+        """A node in the library."""
+        for u in toposort([root], lambda v: () if v in self._done else _operands(v)):
+            if u not in self._done:
+                self._done[u] = self._made(u)
+        return self._done[root]
+
+    def _made(self, u: UOp) -> V:
+        if u.op in COMPUTED:
+            return self._elementwise(u)
+        if u.op in LEAVES:
+            return self.builder.param(slot_of(u), u.dtype, _static(u.shape))
+        if u.op is Op.CONST:
+            arg = arg_of(u, ConstArg)
+            return self.builder.const(constant(arg.bits, arg.dtype), arg.dtype)
+        if u.op is Op.BINARY:
+            data = np.frombuffer(arg_of(u, BinaryArg).data, np.uint8)
+            return self.builder.const(data, u.dtype)
+        if u.op in MARKERS or u.op is Op.LOAD:
+            return self._done[u.src[0]] if len(u.src) < 3 else self._gated(u)
+        if u.op not in LAYOUT:
+            raise UnsupportedError(f"no {u.op.name} in the tensor programs of adapters")
+        if u.op is Op.INDEX:
+            return self._index(u)
+        if u.op is Op.STACK:
+            return self._stack(u)
+        return self._moved(u, self._done[u.src[0]])
+
+    def _elementwise(self, u: UOp) -> V:
+        table = compositions(self.builder.ops, self.builder.partial)
+        if u.op not in table:
+            raise UnsupportedError(f"the library has no {u.op.name}, nor a composition of it")
+        new = composed(u, self.builder.ops, self.builder.partial)
+        if new is not None:
+            return self._fit(self.value(new), new.shape, u.shape)
+        operands = [self._fit(self._done[s], s.shape, u.shape) for s in u.src]
+        return self.builder.elementwise(u.op, u.dtype, operands)
+
+    def _fit(self, x: V, old: Shape, new: Shape) -> V:
+        """Broadcast, right-aligned."""
+        return x if old == new else self.builder.broadcast(x, _static(new))
+
+    def _moved(self, u: UOp, x: V) -> V:
+        builder, old = self.builder, u.src[0].shape
+        if u.op is Op.BITCAST:
+            dtype = arg_of(u, DTypeArg).dtype
+            return x if dtype is u.src[0].dtype else builder.bitcast(x, dtype, u.shape)
+        if u.op is Op.REDUCE:
+            return self._reduce(u, x)
+        if u.shape == old and u.op in RESIZED:
+            return x
+        if u.op is Op.RESHAPE:
+            return builder.reshape(x, _static(u.shape))
+        if u.op is Op.EXPAND:
+            return builder.broadcast(x, _static(u.shape))
+        if u.op is Op.PERMUTE:
+            return builder.permute(x, arg_of(u, PermuteArg).order)
+        if u.op is Op.FLIP:
+            flags = arg_of(u, FlipArg).flags
+            axes = [k for k, flag in enumerate(flags) if flag]
+            return builder.flip(x, axes) if axes else x
+        start = index_values(u.src[1])
+        if u.op is Op.SHRINK:
+            return builder.shrink(x, start, [a + n for a, n in zip(start, u.shape, strict=True)])
+        after = [n - a - m for n, a, m in zip(u.shape, start, old, strict=True)]
+        return builder.pad(x, start, after)
+
+    def _reduce(self, u: UOp, x: V) -> V:
+        arg, shape = arg_of(u, ReduceArg), u.src[0].shape
+        if len(u.src) > 1:
+            raise UnsupportedError("a REDUCE over RANGEs outside of a kernel")
+        axes = [a for a in arg.axes if shape[a] != 1]
+        if not axes:
+            return x
+        if not prod(shape[a] for a in axes):
+            return self._full(identity_of(arg.op, u.dtype), u.dtype, u.shape)
+        return self.builder.reduce(arg.op, x, axes)
+
+    def _full(self, value: Array, dtype: DType, shape: Shape) -> V:
+        return self._fit(self.builder.const(value, dtype), (), shape)
+
+    def _stack(self, u: UOp) -> V:
+        if not u.src:
+            raise UnsupportedError("a STACK of nothing")
+        return self.builder.stack([self._done[s] for s in u.src])
+
+    def _gated(self, u: UOp) -> V:
+        """A LOAD of a value with a gate is a choice."""
+        value, alt, gate = u.src
+        return self.value(UOp(Op.WHERE, gate, value, alt))
+
+    def _index(self, u: UOp) -> V:
+        """Constants become a window, and data a `take` along one axis after the other."""
+        of, *indices = u.src
+        x, shape = self._done[of], list(_static(of.shape))
+        start, stop = [0] * len(shape), list(shape)
+        for axis, i in enumerate(indices):
+            if i.op is Op.CONST:
+                start[axis] = int(arg_of(i, ConstArg).value)
+                stop[axis] = start[axis] + 1
+        if (start, stop) != ([0] * len(shape), shape):
+            x = self.builder.shrink(x, start, stop)
+        for axis, i in enumerate(indices):
+            if i.op is not Op.CONST:
+                index = self._done[i]
+                row = index if i.shape else self.builder.reshape(index, (1,))
+                x = self.builder.take(x, axis, row)
+        drops_axes = any(i.shape == () for i in indices)
+        return self.builder.reshape(x, _static(u.shape)) if drops_axes else x
+
+
+def _operands(u: UOp) -> tuple[UOp, ...]:
+    """The operands that are values: no sizes, and no constants that are read as numbers."""
+    if u.op in RESIZED:
+        return u.src[:1]
+    if u.op in LEAVES:
+        return ()
+    if u.op is Op.INDEX:
+        return (u.src[0], *(i for i in u.src[1:] if i.op is not Op.CONST))
+    return u.src
+
+
+def _static(shape: Shape) -> tuple[int, ...]:
+    if not all(isinstance(n, int) for n in shape):
+        raise UnsupportedError("a size that is not a number")
+    return tuple(shape)
