@@ -8,19 +8,20 @@ from functools import cache
 from uop.spec.args import DTypeArg
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.latitude import Quotient, Ulp
-from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS, ops_of
+from uop.spec.ops.names import DIVISIONS, Op
+from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, const, param
 
+COMPUTED = ELEMENTWISE | DIVISIONS
+"""The elementwise ops, with those of the extension."""
 COPIES = (Op.CAST, Op.TRUNC)
 """Ops that copy: a CAST to the same dtype, and a TRUNC of integers."""
 GUARDED = "guarded"
 """The tag of a division whose divisor is neither 0 nor -1."""
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA
-MOST_NODES = 10_000
-"""A composition with more nodes is one that leads back to itself."""
 
 
 def composed(u: UOp, ops: Collection[Op], partial: Collection[Op]) -> UOp | None:
@@ -54,32 +55,23 @@ def compositions(ops: frozenset[Op], partial: frozenset[Op]) -> Mapping[Op, froz
 
     An op that it has itself is there without others; one that it cannot have is missing.
     """
-    found: dict[Op, frozenset[Op]] = {}
-    for op in (*ops_of("elementwise"), *ops_of("decomposed"), Op.CDIV, Op.CMOD, Op.MIN):
-        try:
-            found[op] = _parts(_sample(op), ops, partial) - {op}
-        except UnsupportedError:
-            continue
+    native = ops | partial
+    found = {op: frozenset[Op]() for op in ops}
+    steps = {op: step for op in COMPUTED - ops if (step := _step(op, ops, partial)) is not None}
+    while ready := [op for op in steps.keys() - found if steps[op] <= found.keys() | partial]:
+        for op in ready:
+            parts = steps[op] & native
+            found[op] = parts.union(*(found[part] for part in steps[op] - native))
     return found
 
 
-def _parts(root: UOp, ops: frozenset[Op], partial: frozenset[Op]) -> frozenset[Op]:
-    """The elementwise ops of the library that a node becomes."""
-    found: set[Op] = set()
-    seen: set[UOp] = set()
-    waiting = [root]
-    while waiting:
-        u = waiting.pop()
-        if u in seen or u.op in (Op.PARAM, Op.CONST):
-            continue
-        seen.add(u)
-        new = composed(u, ops, partial)
-        if new is None:
-            found.add(u.op)
-        elif len(seen) > MOST_NODES:
-            raise UnsupportedError(f"the compositions of {root.op.name} lead back to it")
-        waiting += u.src if new is None else (new,)
-    return frozenset(found)
+def _step(op: Op, ops: frozenset[Op], partial: frozenset[Op]) -> frozenset[Op] | None:
+    """The ops of the first composition of an op; None without one."""
+    try:
+        made = composed(_sample(op), ops, partial)
+    except UnsupportedError:
+        return None
+    return None if made is None else frozenset(u.op for u in made.toposort()) & COMPUTED
 
 
 def _sample(op: Op) -> UOp:

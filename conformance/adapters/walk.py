@@ -12,15 +12,14 @@ import numpy as np
 from uop.compiler.stages.callify import callify
 from uop.compiler.validity import Validity
 from uop.conformance.adapters.builder import Builder, V, identity_of
-from uop.conformance.adapters.compositions import composed, compositions
+from uop.conformance.adapters.compositions import COMPUTED, composed, compositions
 from uop.interpreter.numeric.storage import Array, constant
 from uop.spec.args import BinaryArg, ConstArg, DTypeArg, FlipArg, PermuteArg, ReduceArg, arg_of
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import LEAVES, ProgramKind, all_inlined, kind_of, slot_of
-from uop.spec.kernel.forms import ELEMENTWISE
-from uop.spec.ops.names import DIVISIONS, RESIZED, Op
+from uop.spec.ops.names import RESIZED, Op
 from uop.spec.properties.shape import index_values
 from uop.spec.properties.symbolic import with_bound_variables
 from uop.spec.registry import DECLARATIONS, Shape, ops_of
@@ -29,7 +28,6 @@ from uop.spec.walk import toposort
 
 KEPT = frozenset({Op.CDIV, Op.CMOD, Op.MIN, Op.REDUCE})
 """The extension ops that a library may have."""
-COMPUTED = ELEMENTWISE | DIVISIONS
 MARKERS = ops_of("marker")
 UNCOMPUTED = frozenset(
     op
