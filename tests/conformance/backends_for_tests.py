@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import signal
 import sys
@@ -26,7 +28,7 @@ from uop.conformance.protocol.types import (
 from uop.interpreter.numeric.storage import Array, to_bits
 from uop.spec.errors import UnsupportedError
 
-kept = []
+kept: list[Any] = []
 
 
 class Faulty(InterpreterBackend):
@@ -282,3 +284,21 @@ class Alternating(Inaccurate):
 
     def misbehave(self, program: Program) -> Outcome:
         return super().misbehave(program) if self.is_wrong else interpret(program)
+
+
+class FlagsOfProcessor(InterpreterBackend):
+    """Sets the flags of the processor by which subnormals become zeros, as -ffast-math does."""
+
+    def hello(self) -> Hello:
+        flush_subnormals()
+        return super().hello()
+
+
+def flush_subnormals() -> None:
+    """Set FTZ and DAZ in MXCSR, for this thread of a process on x86-64."""
+    code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(b"\x0f\xae\x17\xc3")  # ldmxcsr [rdi]; ret
+    address = ctypes.addressof(ctypes.c_char.from_buffer(code))
+    flags = ctypes.c_uint32(0x9FC0)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)(ctypes.addressof(flags))
+    kept.append(code)
