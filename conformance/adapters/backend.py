@@ -41,9 +41,14 @@ P = TypeVar("P")
 T = TypeVar("T")
 R = TypeVar("R")
 SHOWN = 300
-FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError)
-"""The errors, besides TypeError and ValueError, that libraries raise for what they cannot do."""
-ERRORS: tuple[type[Exception], ...] = (*FAULTS, TypeError, ValueError)
+ERRORS: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    MemoryError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""The errors that most libraries raise for what they cannot do."""
 
 
 class LibraryBackend(ABC):
@@ -119,14 +124,16 @@ class JointBackend(LibraryBackend, Generic[P]):
         return lambda inputs: run([inputs])[0]
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        outcomes: dict[int, Outcome] = {}
+        outcomes: dict[int, Outcome] = dict.fromkeys(range(len(programs)), Outputs(()))
         jobs = []
         for place, program in enumerate(programs):
             try:
                 root = parse(program.text)
-                jobs.append(_Job(place, self.prepared(root), batches_of(root, program)))
+                job = _Job(place, self.prepared(root), batches_of(root, program))
             except UopError as error:
                 outcomes[place] = problem_of(error)
+            else:
+                jobs += [job] * bool(job.batches)
         for part, run in bisect(jobs, self._compiled, self.errors):
             if isinstance(run, Exception):
                 outcomes[part[0].place] = problem(ProblemKind.COMPILE, run)
