@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
+from dataclasses import dataclass
+from itertools import islice
+from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,12 +28,37 @@ class MalformedError(UopError):
         super().__init__(f"{place}: {message}" if place else message)
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a user, as text `file:line`, and its columns in bytes of UTF-8, from 0."""
+
+    path: str
+    line: int
+    begin: int | None = None
+    end: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}" if self.path else ""
+
+    def excerpt(self) -> list[str]:
+        """The source line and carets under the columns; nothing where they are not known."""
+        source = linecache.getline(self.path, self.line).rstrip().encode()
+        if self.begin is None or not source:
+            return []
+        code = source.decode()
+        before, marked = (source[:k].decode(errors="replace") for k in (self.begin, self.end))
+        indent = len(code) - len(code.lstrip())
+        carets = " " * (len(before) - indent) + "^" * max(len(marked) - len(before), 1)
+        return [code.lstrip(), carets]
+
+
 class LabelledError(UopError):
     """A labelled condition that does not hold: its label and title, the node, the actual value, and
     the place in a file.
 
     `subjects` are the nodes that take part, the one that `node` describes first. A reader that
-    knows their lines in a file sets `where`.
+    knows their lines in a file sets `where`. `reasons` are the calls of composed functions that
+    made the node, the innermost first.
     """
 
     def __init__(
@@ -38,17 +67,22 @@ class LabelledError(UopError):
         title: str,
         node: str = "",
         found: str = "",
-        where: str = "",
+        where: str | Place = "",
         subjects: tuple[UOp, ...] = (),
     ) -> None:
+        self.place, where = where, str(where)
         super().__init__(label, title, node, found, where)
         self.label, self.title, self.node, self.found, self.where = label, title, node, found, where
-        self.subjects = subjects
+        self.subjects, self.reasons = subjects, list[str]()
 
     def __str__(self) -> str:
-        parts = (("node", self.node), ("found", self.found), ("at", self.where))
+        reasons = (("made by", reason) for reason in self.reasons)
+        parts = (("node", self.node), *reasons, ("found", self.found), ("at", self.where))
         head = f"{self.label}: {self.title}" if self.label else self.title
-        return "\n".join([head, *(f"  {name}: {text}" for name, text in parts if text)])
+        lines = [head, *(f"  {name}: {text}" for name, text in parts if text)]
+        if isinstance(self.place, Place) and self.where == str(self.place):
+            lines += [f"    {line}" for line in self.place.excerpt()]
+        return "\n".join(lines)
 
 
 class InvalidError(LabelledError):
@@ -77,6 +111,12 @@ class LackingError(LabelledError, UnsupportedError):
     """An UnsupportedError at a node: the interpreter or the compiler cannot run it."""
 
 
+class TracingWarning(UserWarning):
+    """A Tensor was evaluated while a function was traced: what the function does with the value is
+    no part of its graph.
+    """
+
+
 class PassError(UopError):
     """A compiler stage broke its contract; names stage, rule and node. Always a compiler bug."""
 
@@ -93,11 +133,21 @@ class DeviceLostError(UopError):
     """A process cannot use its device any more; only another process can."""
 
 
-def users_line() -> str:
-    """The file:line of the first stack frame outside this package; empty if there is none."""
+def users_line() -> Place:
+    """The place in the first stack frame outside this package; an empty one if there is none."""
     frame = sys._getframe(1)
     while frame.f_globals.get("__name__", "").startswith(_PACKAGE):
         if frame.f_back is None:
-            return ""
+            return Place("", 0)
         frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return _place_in(frame)
+
+
+def _place_in(frame: FrameType) -> Place:
+    """Where a frame is. Of an expression on several lines it is the first line."""
+    path, positions = frame.f_code.co_filename, frame.f_code.co_positions()
+    # An instruction has two bytes.
+    line, last, begin, end = next(islice(positions, frame.f_lasti // 2, None), (None,) * 4)
+    if line is None or begin is None:
+        return Place(path, frame.f_lineno)
+    return Place(path, line, begin, end if line == last else None)

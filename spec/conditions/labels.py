@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uop.spec.errors import InvalidError, LackingError, users_line
+from uop.spec.errors import InvalidError, LackingError, Place, users_line
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -26,7 +26,7 @@ class Condition:
     def title(self) -> str:
         return self.stated if isinstance(self.stated, str) else self.stated()
 
-    def error(self, node: str = "", found: str = "", where: str = "") -> InvalidError:
+    def error(self, node: str = "", found: str = "", where: str | Place = "") -> InvalidError:
         """The error for a broken condition."""
         return InvalidError(self.label, self.title, node, found, where)
 
@@ -51,6 +51,7 @@ def _enter(label: str, title: str) -> Condition:
 
 ARG_C1 = _enter("ARG.c1", "a field of an arg has its type")
 CONST_NUMBER = _enter("CONST.number", "a constant is a number, of a DType")
+EVALUATOR_NAME = _enter("EVALUATOR.name", "a backend of Tensors has the name of an evaluator")
 INPUT_C1 = _enter("INPUT.c1", "a slot belongs to one PARAM or BUFFER")
 INPUT_C2 = _enter("INPUT.c2", "every input has a slot of the program")
 INPUT_C3 = _enter("INPUT.c3", "every PARAM has an input")
@@ -75,8 +76,19 @@ TENSOR_C2 = _enter(
 TENSOR_C3 = _enter(
     "TENSOR.c3", "an index has at most one key for each axis, and integers inside it"
 )
-TENSOR_C4 = _enter("TENSOR.c4", "a Tensor has no truth before it is evaluated: use item()")
+TENSOR_C4 = _enter("TENSOR.c4", "a Tensor of one element is a Python number; an index is integer")
 TENSOR_C5 = _enter("TENSOR.c5", "the dtype of a Tensor is a DType")
+TENSOR_C6 = _enter("TENSOR.c6", "a function that is traced takes no value of its inputs")
+TENSOR_C7 = _enter(
+    "TENSOR.c7",
+    "what comes by DLPack has `__dlpack__` and `__dlpack_device__`, and numbers in the memory of "
+    "the CPU",
+)
+TENSOR_C8 = _enter("TENSOR.c8", "what goes out by DLPack has a dtype that DLPack has in numpy")
+TENSOR_C9 = _enter(
+    "TENSOR.c9", "@ has axes on both sides, the last as long as the last but one of the right"
+)
+TENSOR_C10 = _enter("TENSOR.c10", "tanh is a function of floats")
 GRADIENT_C1 = _enter("GRADIENT.c1", "a gradient is that of a float of shape ()")
 GRADIENT_C2 = _enter(
     "GRADIENT.c2",
@@ -86,6 +98,7 @@ GRADIENT_C2 = _enter(
 FUNCTION_RESULT = _enter(
     "FUNCTION.result", "a function returns a Tensor, or Tensors in a list, tuple or dict"
 )
+TRACE_OUTPUTS = _enter("TRACE.outputs", "a trace is that of one or more Tensors")
 PROGRAM_BINARY = _enter(
     "PROGRAM.binary",
     "the BINARY of a compiled PROGRAM is empty, or whole machine code of its SOURCE",
