@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import STORED, Array, np_dtype
+from uop.spec.conditions.labels import TENSOR_C7, TENSOR_C8
+from uop.spec.errors import InvalidError, users_line
 from uop.spec.frontend.evaluator import Held
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
+
+
+CPU = (1, 0)
+"""The device of DLPack whose memory numpy shares."""
+READ_ONLY = (1, 0)
+"""The first version of DLPack that tells a consumer not to write."""
+
+
+class Lending(Protocol):
+    """What another library passes by DLPack."""
+
+    def __dlpack__(self, *, stream: None = None) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[Any, int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +56,39 @@ class NumpyEvaluator:
     def array(self, held: Held) -> Array:
         if isinstance(held.data, bytes):
             return np.frombuffer(held.data, np_dtype(held.dtype)).reshape(held.shape)
-        return cast(Array, held.data)
+        array = cast(Array, held.data).view()
+        array.flags.writeable = False
+        return array
+
+    def text(self, held: Held) -> str:
+        return np.array2string(self.array(held), separator=", ", prefix="Tensor(")
+
+    def adopt(self, data: object) -> Held:
+        if not hasattr(data, "__dlpack__") or not hasattr(data, "__dlpack_device__"):
+            raise _not_adopted(f"a {type(data).__name__} without them")
+        lending = cast(Lending, data)
+        kind, number = lending.__dlpack_device__()
+        if (int(kind), number) != CPU:
+            raise _not_adopted(f"memory of device {int(kind)}:{number}, expected 1:0, the CPU")
+        try:
+            array = np.from_dlpack(lending)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise _not_adopted(f"{error}") from error
+        dtype = STORED.get(array.dtype)
+        if dtype is None:
+            raise _not_adopted(f"numbers of numpy's dtype {array.dtype}, which no dtype stores")
+        return Held(dtype, array.shape, np.require(array, requirements="C"))
+
+    def lend(self, held: Held, options: Mapping[str, Any]) -> Any:
+        array, version = self.array(held), options.get("max_version")
+        if options.get("copy") is None and (version is None or version < READ_ONLY):
+            # The consumer would write to memory that other Tensors share.
+            array = array.copy()
+        try:
+            return array.__dlpack__(**options)
+        except BufferError as error:
+            raise TENSOR_C8.error(held.dtype.name, str(error), users_line()) from error
+
+
+def _not_adopted(found: str) -> InvalidError:
+    return TENSOR_C7.error("from_dlpack", found, users_line())

@@ -12,9 +12,23 @@ if TYPE_CHECKING:
     from uop.interpreter.values import Value as Value
     from uop.spec.dtype import DType as DType
     from uop.spec.dtype import dtypes as dtypes
+    from uop.spec.frontend.evaluator import backend as backend
     from uop.spec.frontend.function import function as function
+    from uop.spec.frontend.functions import exp as exp
+    from uop.spec.frontend.functions import from_dlpack as from_dlpack
+    from uop.spec.frontend.functions import full as full
+    from uop.spec.frontend.functions import log as log
+    from uop.spec.frontend.functions import ones as ones
+    from uop.spec.frontend.functions import relu as relu
+    from uop.spec.frontend.functions import sigmoid as sigmoid
+    from uop.spec.frontend.functions import sin as sin
+    from uop.spec.frontend.functions import sqrt as sqrt
+    from uop.spec.frontend.functions import tanh as tanh
+    from uop.spec.frontend.functions import zeros as zeros
     from uop.spec.frontend.gradient import gradient as gradient
     from uop.spec.frontend.tensor import Tensor as Tensor
+    from uop.spec.frontend.values import show_graphs as show_graphs
+    from uop.spec.frontend.values import show_values as show_values
     from uop.spec.ops.names import Op as Op
     from uop.spec.text.program import parse as parse
     from uop.spec.text.program import print_program as print_program
@@ -35,18 +49,32 @@ _HOME = {
     "Tensor": "uop.spec.frontend.tensor",
     "UOp": "uop.spec.uop",
     "Value": "uop.interpreter.values",
+    "backend": "uop.spec.frontend.evaluator",
     "compile": "uop.compiler.pipeline",
     "const": "uop.spec.uop",
     "dtypes": "uop.spec.dtype",
     "evaluate": "uop.interpreter.evaluate",
     "evaluate_full": "uop.interpreter.evaluate",
+    "exp": "uop.spec.frontend.functions",
+    "from_dlpack": "uop.spec.frontend.functions",
+    "full": "uop.spec.frontend.functions",
     "function": "uop.spec.frontend.function",
     "gradient": "uop.spec.frontend.gradient",
+    "log": "uop.spec.frontend.functions",
+    "ones": "uop.spec.frontend.functions",
     "param": "uop.spec.uop",
     "parse": "uop.spec.text.program",
     "print_program": "uop.spec.text.program",
+    "relu": "uop.spec.frontend.functions",
     "show": "uop.interpreter.picture",
+    "show_graphs": "uop.spec.frontend.values",
+    "show_values": "uop.spec.frontend.values",
+    "sigmoid": "uop.spec.frontend.functions",
+    "sin": "uop.spec.frontend.functions",
+    "sqrt": "uop.spec.frontend.functions",
+    "tanh": "uop.spec.frontend.functions",
     "variable": "uop.spec.uop",
+    "zeros": "uop.spec.frontend.functions",
 }
 
 __all__ = [
@@ -55,18 +83,32 @@ __all__ = [
     "Tensor",
     "UOp",
     "Value",
+    "backend",
     "compile",
     "const",
     "dtypes",
     "evaluate",
     "evaluate_full",
+    "exp",
+    "from_dlpack",
+    "full",
     "function",
     "gradient",
+    "log",
+    "ones",
     "param",
     "parse",
     "print_program",
+    "relu",
     "show",
+    "show_graphs",
+    "show_values",
+    "sigmoid",
+    "sin",
+    "sqrt",
+    "tanh",
     "variable",
+    "zeros",
 ]
 
 
@@ -75,17 +117,16 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'uop' has no attribute {name!r}")
     value: object = getattr(import_module(_HOME[name]), name)
     if _HOME[name].startswith("uop.spec.frontend."):
-        _install_evaluator()
+        _install_evaluators()
     globals()[name] = value
     return value
 
 
-def _install_evaluator() -> None:
-    """Install the interpreter as the evaluator of Tensors."""
-    from uop.interpreter.frontend import NumpyEvaluator
-    from uop.spec.frontend.evaluator import install
+def _install_evaluators() -> None:
+    """Make the interpreter the evaluator of Tensors, and the backends known by name."""
+    from uop.evaluators import install_evaluators
 
-    install(NumpyEvaluator())
+    install_evaluators()
 
 
 def __dir__() -> list[str]:

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+from uop.spec.frontend.calls import composed
 from uop.spec.frontend.tensor import Tensor
 
 Devices = tuple[str, ...]
 
 
+@composed("broadcast")
 def broadcast(t: Tensor, devices: Devices) -> Tensor:
     """Copy T, of shape (s,) on one device, to each of several devices."""
     n, (s,) = len(devices), t.shape
     return t.reshape(1, s).expand(n, s).copy(devices).replicated(0)
 
 
+@composed("scatter")
 def scatter(t: Tensor, devices: Devices) -> Tensor:
     """Split T, of shape (s,) on one device, into n equal shards on n devices."""
     return t.copy(devices)
 
 
+@composed("gather")
 def gather(t: Tensor, device: str) -> Tensor:
     """Concatenate the shards of T on one device."""
     return t.copy(device)
 
 
+@composed("reduce_shards")
 def reduce(t: Tensor, device: str) -> Tensor:
     """Sum the shards of T, each of shape (s,), on one device."""
     n, s = _shards(t)
     return gather(t, device).reshape(n, s).sum(0)
 
 
+@composed("allgather")
 def allgather(t: Tensor) -> Tensor:
     """Concatenate the shards of T on each device."""
     devices, (size,) = _devices(t), t.shape
@@ -36,6 +42,7 @@ def allgather(t: Tensor) -> Tensor:
     return t.reshape(1, size).expand(n, size).copy(devices).replicated(0)
 
 
+@composed("reduce_scatter")
 def reduce_scatter(t: Tensor) -> Tensor:
     """Sum the shards of T, each of shape (s,), and split the sum over the n devices."""
     n, s = _shards(t)
@@ -43,6 +50,7 @@ def reduce_scatter(t: Tensor) -> Tensor:
     return parts.copy(_devices(t)).sum(1).reshape(s)
 
 
+@composed("allreduce")
 def allreduce(t: Tensor) -> Tensor:
     """Sum the shards of T on each device."""
     return allgather(reduce_scatter(t))

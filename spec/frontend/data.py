@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import count
 from weakref import WeakKeyDictionary
 
@@ -11,7 +13,7 @@ from uop.spec.args import BufferArg, Device
 from uop.spec.conditions.labels import TENSOR_C1, TENSOR_C2
 from uop.spec.dtype import DType, Number, Scalar, dtypes
 from uop.spec.errors import InvalidError, users_line
-from uop.spec.frontend.evaluator import Held
+from uop.spec.frontend.evaluator import Held, evaluator
 from uop.spec.graph import leaves, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
@@ -43,6 +45,17 @@ def contents(root: UOp) -> dict[int, Held]:
     return found
 
 
+def held_by(u: UOp) -> Held | None:
+    """The contents of a bound BUFFER; None for any other node."""
+    return _BOUND.get(u)
+
+
+def elements(held: Held) -> list[Scalar]:
+    """The values of contents in row-major order."""
+    data = held.data if isinstance(held.data, bytes) else evaluator().array(held).tobytes()
+    return Array(held.dtype, held.shape, data).values
+
+
 def held_list(data: Nested, dtype: DType | None) -> Held:
     """The contents of nested lists."""
     shape, flat = _flattened(data)
@@ -56,9 +69,15 @@ def held_list(data: Nested, dtype: DType | None) -> Held:
 def number(value: Number, dtype: DType) -> UOp:
     """A Python number as a constant of a dtype; InvalidError if it is no value of the dtype."""
     try:
-        return const(value, dtype)
+        return _constant(value, math.copysign(1, value) if value == 0 else 0, dtype)
     except ValueError as error:
         raise no_value(dtype, str(error)) from None
+
+
+@lru_cache(maxsize=256, typed=True)
+def _constant(value: Number, sign: float, dtype: DType) -> UOp:
+    """A constant; its exact encoding takes longer than a node. `sign` tells -0.0 from 0.0."""
+    return const(value, dtype)
 
 
 def common_dtype(values: Sequence[Number]) -> DType:

@@ -1,15 +1,17 @@
-"""The evaluator of Tensors: its protocol, and its installation by `import uop`."""
+"""The evaluators of Tensors: their protocol, their names, and which one is in use."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from uop.spec.conditions.labels import EVALUATOR_NAME
 from uop.spec.dtype import DType
-from uop.spec.errors import UnsupportedError
+from uop.spec.errors import UnsupportedError, users_line
+from uop.spec.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from uop.spec.registry import Shape
@@ -35,7 +37,20 @@ class Evaluator(Protocol):
         """The value of a graph; `contents` are those of its BUFFERs by slot."""
 
     def array(self, held: Held) -> Any:
-        """The contents as an array of the evaluator's array type, with shape and `tobytes`."""
+        """The contents as an array of the evaluator's array type, with shape and `tobytes`; it
+        cannot be written to.
+        """
+
+    def text(self, held: Held) -> str:
+        """The contents for a reader: nested lists, shortened where they are long."""
+
+    def adopt(self, data: object) -> Held:
+        """The contents of what speaks DLPack, in place where they are in row-major order."""
+
+    def lend(self, held: Held, options: Mapping[str, Any]) -> Any:
+        """A capsule of DLPack: of the contents in place for a consumer that knows read-only
+        memory, else of a copy.
+        """
 
 
 @dataclass(slots=True)
@@ -61,6 +76,19 @@ def using(evaluator: Evaluator | None) -> Iterator[None]:
         yield
     finally:
         _EVALUATOR.reset(token)
+
+
+EVALUATORS: dict[str, Callable[[], Evaluator]] = {}
+"""By name what makes the evaluator."""
+
+
+def backend(name: str) -> AbstractContextManager[None]:
+    """Evaluate Tensors inside the block by the evaluator of this name; InvalidError if unknown."""
+    if name not in EVALUATORS:
+        known = f"expected one of {', '.join(EVALUATORS)}"
+        found = f"{name!r}: {known}{did_you_mean(str(name), EVALUATORS)}"
+        raise EVALUATOR_NAME.error("backend", found, users_line())
+    return using(EVALUATORS[name]())
 
 
 def installed() -> Evaluator | None:

@@ -10,7 +10,9 @@ from typing import Any, ParamSpec, TypeVar, overload
 from uop.spec.args import GetTupleArg, ParamArg
 from uop.spec.conditions.labels import FUNCTION_RESULT
 from uop.spec.errors import users_line
+from uop.spec.frontend.calls import carry_calls
 from uop.spec.frontend.tensor import Tensor
+from uop.spec.frontend.values import STAND_IN, tracing
 from uop.spec.graph import PRECOMPILED, leaves, replaced
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims
@@ -51,14 +53,15 @@ def _capturing(tag: str | None, python: Callable[P, R]) -> Callable[P, R]:
     @wraps(python)
     def captured(*args: P.args, **kwargs: P.kwargs) -> R:
         stand_ins: dict[UOp, UOp] = {}
-        replaced = _replaced((args, kwargs), lambda t: _stand_in(t.uop, stand_ins))
-        returned = python(*replaced[0], **replaced[1])
+        replaced = _replaced((args, kwargs), lambda t: _stand_in(t.operand, stand_ins))
+        with tracing():
+            returned = python(*replaced[0], **replaced[1])
         outputs: list[Tensor] = []
         _replaced(returned, lambda t: _noted(t, outputs))
         if not outputs:
             found = type(returned).__name__
             raise FUNCTION_RESULT.error(python.__qualname__, found, users_line())
-        call = _call([t.uop for t in outputs], stand_ins, tag)
+        call = _call([t.operand for t in outputs], stand_ins, tag)
         elements = (Tensor.of(Op.GETTUPLE, call, arg=GetTupleArg(k)) for k in count())
         result: R = _replaced(returned, lambda t: next(elements))
         return result
@@ -72,7 +75,9 @@ def _call(outputs: list[UOp], stand_ins: dict[UOp, UOp], tag: str | None) -> UOp
     taken = [leaf for leaf in leaves(body) if leaf not in own]
     inputs = [*stand_ins, *taken]
     params = dict(zip([*stand_ins.values(), *taken], _params(inputs), strict=True))
-    return UOp(Op.FUNCTION, replaced(body, params), *inputs, tag=tag)
+    captured = replaced(body, params)
+    carry_calls(body, captured)
+    return UOp(Op.FUNCTION, captured, *inputs, tag=tag)
 
 
 def _params(inputs: list[UOp]) -> list[UOp]:
@@ -90,7 +95,7 @@ def _stand_in(value: UOp, stand_ins: dict[UOp, UOp]) -> Tensor:
     not taken for the input.
     """
     if value not in stand_ins:
-        stand_ins[value] = _param(next(_STAND_INS), value, tag="input")
+        stand_ins[value] = _param(next(_STAND_INS), value, tag=STAND_IN)
     return Tensor(stand_ins[value])
 
 

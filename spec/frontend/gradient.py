@@ -10,8 +10,9 @@ from uop.spec.conditions.labels import GRADIENT_C1
 from uop.spec.errors import UnsupportedError, users_line
 from uop.spec.frontend.stored import Absences, without_stores
 from uop.spec.frontend.tensor import Tensor
+from uop.spec.frontend.values import with_graphs
 from uop.spec.frontend.views import reshaped
-from uop.spec.graph import all_inlined
+from uop.spec.graph import all_inlined, all_replaced
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const
 from uop.spec.walk import outside_bodies, toposort
@@ -24,8 +25,12 @@ def gradient(loss: Tensor, targets: Iterable[Tensor]) -> tuple[Tensor | None, ..
     has the gradient of what is read after the STORE, the old contents that of the rest (D-097);
     InvalidError GRADIENT.c2 for memory that is written in another way.
     """
-    found = backward(loss.uop, [t.uop for t in targets])
-    return tuple(None if g is None else Tensor(g) for g in found)
+    # The graphs of Tensors that are evaluated, whose values the gradients use.
+    wanted = [t.uop for t in targets]
+    graph, held = with_graphs([loss.uop, *wanted])
+    found = backward(graph[loss.uop], [graph[u] for u in wanted])
+    values = iter(all_replaced([g for g in found if g is not None], held))
+    return tuple(None if g is None else Tensor(next(values)) for g in found)
 
 
 def backward(loss: UOp, targets: Iterable[UOp]) -> list[UOp | None]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from uop.spec.args import PadFill
+from uop.spec.frontend.calls import composed
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 
 
+@composed("softmax")
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """exp(x - max x) divided by its sum along an axis."""
     e = (x - x.reduce(Op.MAX, axis)).exp()
     return e / e.reduce(Op.ADD, axis)
 
 
+@composed("layer_norm")
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
     """Normalise the last axis to mean 0 and variance 1, then scale by weight and add bias."""
     n = x.shape[-1]
@@ -21,12 +24,14 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tenso
     return centred / (variance + epsilon).sqrt() * weight + bias
 
 
+@composed("attention")
 def attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """softmax(Q K^T / sqrt(d)) V over the last two axes."""
     scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5
     return softmax(scores) @ value
 
 
+@composed("windows")
 def windows(x: Tensor, kh: int, kw: int) -> Tensor:
     """All kh x kw windows of the last two axes: (..., H, W) -> (..., H-kh+1, W-kw+1, kh, kw)."""
     r = x.ndim - 2
@@ -35,6 +40,7 @@ def windows(x: Tensor, kh: int, kw: int) -> Tensor:
     return _sliding(wide, kh).permute(*rest, r + 3, r + 1, r + 2, r)
 
 
+@composed("conv2d")
 def conv2d(x: Tensor, weight: Tensor, padding: int = 0) -> Tensor:
     """Correlate x (N, C, H, W), padded with zeros, with weight (O, C, kh, kw)."""
     sides = (padding, padding)

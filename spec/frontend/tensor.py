@@ -9,31 +9,34 @@ from types import EllipsisType
 from typing import Any, SupportsIndex, cast
 
 from uop.spec.args import Arg, Device, DTypeArg, LoadArg, PadFill, ReplicatedArg
-from uop.spec.conditions.labels import SHAPE_C1, TENSOR_C4, TENSOR_C5
+from uop.spec.conditions.labels import SHAPE_C1, TENSOR_C5, TENSOR_C9
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import users_line
 from uop.spec.frontend import views
+from uop.spec.frontend.calls import Call, composed, record
 from uop.spec.frontend.data import (
     NUMBERS,
     bound,
     common_dtype,
-    contents,
     held_list,
-    nested,
     number,
 )
-from uop.spec.frontend.evaluator import Held, evaluator, installed
-from uop.spec.frontend.operators import Operators
+from uop.spec.frontend.evaluator import evaluator, installed
+from uop.spec.frontend.unary import Unary
+from uop.spec.frontend.values import Values, holding
 from uop.spec.frontend.views import Axes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
-from uop.spec.text.array import Array
+from uop.spec.text.literal import Word
 from uop.spec.uop import UOp
 
+FOLDS = {"SUM": Op.ADD, "PROD": Op.MUL, "MAX": Op.MAX}
+"""The ops that fold, by the kind that a trace names."""
+MEAN = "MEAN"
 Size = SupportsIndex | Sequence[SupportsIndex]
 
 
-class Tensor(Operators):
+class Tensor(Unary, Values):
     """An immutable value: a graph under the node `uop`, which is evaluated on request.
 
     `Tensor(data)` takes a number (a CONST), nested lists or an array of the installed evaluator
@@ -41,7 +44,7 @@ class Tensor(Operators):
     operator a number takes the dtype of the Tensor; two Tensors must have the same dtype.
     """
 
-    __slots__ = ("__weakref__", "uop")
+    __slots__ = ("__weakref__", "_held", "_operand", "uop")
     # Makes numpy leave operators between arrays and Tensors to Tensor.
     __array_ufunc__ = None
 
@@ -51,6 +54,8 @@ class Tensor(Operators):
         if dtype is not None and not isinstance(dtype, DType):
             raise TENSOR_C5.error("Tensor", repr(dtype), users_line())
         object.__setattr__(self, "uop", _graph(data, dtype, device))
+        object.__setattr__(self, "_held", None)
+        object.__setattr__(self, "_operand", None)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Tensor is immutable: cannot set {name}")
@@ -58,12 +63,22 @@ class Tensor(Operators):
     @staticmethod
     def of(op: Op, *operands: Tensor | UOp, arg: Arg | None = None) -> Tensor:
         """A Tensor of any op."""
-        return Tensor(UOp(op, *(t.uop if isinstance(t, Tensor) else t for t in operands), arg=arg))
+        nodes = [t.operand if isinstance(t, Tensor) else t for t in operands]
+        return Tensor(UOp(op, *nodes, arg=arg))
 
     @staticmethod
     def stack(*tensors: Tensor) -> Tensor:
         """Join Tensors along a new first axis."""
         return Tensor.of(Op.STACK, *tensors)
+
+    @staticmethod
+    def from_dlpack(data: Any) -> Tensor:
+        """A Tensor of what another library passes by DLPack, which nobody writes to from here on.
+
+        Row-major memory is shared, other memory copied. InvalidError TENSOR.c7 for what is no
+        DLPack, lies on another device than the CPU, or has elements of no dtype.
+        """
+        return Tensor(bound(evaluator().adopt(data), None))
 
     @property
     def shape(self) -> Shape:
@@ -89,52 +104,18 @@ class Tensor(Operators):
     def size(self) -> int:
         return math.prod(self.shape)
 
-    def __repr__(self) -> str:
-        where = "" if self.device is None else f" @{self.device}"
-        return f"<Tensor {self.dtype.name}{list(self.shape)}{where} : {self.uop.op.name}>"
-
-    def _repr_html_(self) -> str:
-        """The drawing of the graph for notebooks; computes no value."""
-        return self.uop._repr_html_()
-
     # Values.
 
-    def _value(self) -> Held:
-        return evaluator().evaluate(self.uop, contents(self.uop))
-
-    def numpy(self) -> Any:
-        """The value as an array; UnsupportedError without an installed evaluator."""
-        return evaluator().array(self._value())
-
-    def tolist(self) -> Any:
-        """The value as nested lists of Python numbers."""
-        held = self._value()
-        data = evaluator().array(held).tobytes()
-        return nested(Array(held.dtype, held.shape, data).values, held.shape)
-
-    def item(self) -> Any:
-        """The only element."""
-        return self.reshape(()).tolist()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """For numpy."""
-        return self.numpy().__array__(dtype)
-
-    def __dlpack__(self, **options: Any) -> Any:
-        """For any library that speaks DLPack."""
-        return self.numpy().__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        """The CPU."""
-        return 1, 0
+    def eval(self) -> Tensor:
+        """Evaluate this Tensor now, if nothing has yet, and return it."""
+        self._value()
+        return self
 
     def realize(self) -> Tensor:
-        """A Tensor of the computed value; without a device if this one is replicated."""
-        device = None if isinstance(self.device, tuple) and self.axis != 0 else self.device
-        return Tensor(bound(self._value(), device))
+        """A Tensor of the value alone: nothing of the graph stays, and no gradient flows on."""
+        return Tensor(holding(self._value(), self.uop))
 
-    def __bool__(self) -> bool:
-        raise TENSOR_C4.error(repr(self), where=users_line())
+    # Elementwise.
 
     def _with(self, op: Op, other: Any) -> Tensor:
         return Tensor.of(op, self, _met(other, self))
@@ -142,35 +123,26 @@ class Tensor(Operators):
     def _behind(self, op: Op, other: Any) -> Tensor:
         return Tensor.of(op, _met(other, self), self)
 
-    def __neg__(self) -> Tensor:
-        return Tensor.of(Op.NEG, self)
+    def _unary(self, op: Op) -> Tensor:
+        return Tensor.of(op, self)
 
+    @composed("unaryelementwise", kind=Word("Kind.INVERT"))
     def __invert__(self) -> Tensor:
         """Flip every bit; logical on bool."""
         return Tensor.of(Op.NOT, self) if self.dtype is dtypes.bool else self ^ _all_ones(self)
-
-    def __abs__(self) -> Tensor:
-        return self.maximum(-self)
 
     def __matmul__(self, other: Any) -> Tensor:
         """Matrix product over the last axis of this one and the last but one of the other; the
         other axes broadcast.
         """
-        a, b = self, _met(other, self)
-        left = a.reshape(*a.shape, 1)
-        if b.ndim == 1:
-            return (a * b).sum(-1)
-        return (left * b.reshape(*b.shape[:-2], *[1] * (a.ndim > 1), *b.shape[-2:])).sum(-2)
+        return _matmul(self, _met(other, self))
 
     def maximum(self, other: Any) -> Tensor:
         return self._with(Op.MAX, other)
 
     def minimum(self, other: Any) -> Tensor:
         """The minimum, by MAX of the reversed order: -x of floats, ~x of integers and bool."""
-        other = _met(other, self)
-        if self.dtype.is_float:
-            return -(-self).maximum(-other)
-        return ~(~self).maximum(~other)
+        return _minimum(self, _met(other, self))
 
     def where(self, chosen: Any, other: Any) -> Tensor:
         """`chosen` if this is true, else `other`, element by element."""
@@ -182,30 +154,6 @@ class Tensor(Operators):
         """self * factor + term."""
         return Tensor.of(Op.MULACC, self, _met(factor, self), _met(term, self))
 
-    def recip(self) -> Tensor:
-        return Tensor.of(Op.RECIP, self)
-
-    def trunc(self) -> Tensor:
-        return Tensor.of(Op.TRUNC, self)
-
-    def sqrt(self) -> Tensor:
-        return Tensor.of(Op.SQRT, self)
-
-    def sin(self) -> Tensor:
-        return Tensor.of(Op.SIN, self)
-
-    def exp2(self) -> Tensor:
-        return Tensor.of(Op.EXP2, self)
-
-    def log2(self) -> Tensor:
-        return Tensor.of(Op.LOG2, self)
-
-    def exp(self) -> Tensor:
-        return (self * (1 / math.log(2))).exp2()
-
-    def log(self) -> Tensor:
-        return self.log2() * math.log(2)
-
     def cast(self, dtype: DType) -> Tensor:
         return Tensor.of(Op.CAST, self, arg=DTypeArg(dtype))
 
@@ -216,14 +164,14 @@ class Tensor(Operators):
 
     def reshape(self, *shape: Size) -> Tensor:
         """Change the shape; one size may be -1 and is inferred."""
-        return Tensor(views.reshaped(self.uop, _sizes(shape)))
+        return Tensor(views.reshaped(self.operand, _sizes(shape)))
 
     def expand(self, *shape: Size) -> Tensor:
         """Broadcast to a shape; -1 keeps the size of an axis."""
-        return Tensor(views.expanded(self.uop, _sizes(shape)))
+        return _expand(self, _sizes(shape))
 
     def permute(self, *order: Size) -> Tensor:
-        return Tensor(views.permuted(self.uop, _sizes(order)))
+        return Tensor(views.permuted(self.operand, _sizes(order)))
 
     def transpose(self, a: int, b: int) -> Tensor:
         """Exchange two axes."""
@@ -236,15 +184,15 @@ class Tensor(Operators):
         return self.permute(list(reversed(range(self.ndim))))
 
     def flip(self, axes: Axes = None) -> Tensor:
-        return Tensor(views.flipped(self.uop, axes))
+        return Tensor(views.flipped(self.operand, axes))
 
     def pad(self, *pairs: tuple[int, int], fill: PadFill = PadFill.INVALID) -> Tensor:
         """Add (before, after) elements along each axis: absent ones, or zeros."""
-        return Tensor(views.padded(self.uop, pairs, fill))
+        return Tensor(views.padded(self.operand, pairs, fill))
 
     def shrink(self, *bounds: tuple[int, int]) -> Tensor:
         """Keep the elements from start to end along each axis."""
-        return Tensor(views.shrunk(self.uop, bounds))
+        return Tensor(views.shrunk(self.operand, bounds))
 
     def shrink_to(self, *shape: Size) -> Tensor:
         """Keep the first elements along each axis."""
@@ -253,7 +201,7 @@ class Tensor(Operators):
     def __getitem__(self, key: Any) -> Tensor:
         """Index by integers, slices, `...`, None, and integer Tensors of shape () or (k,)."""
         keys = key if isinstance(key, tuple) else (key,)
-        return Tensor(views.indexed(self.uop, [_key(k) for k in keys]))
+        return _indexed(self, [Tensor(k) if _is_list(k) else k for k in keys])
 
     def __len__(self) -> int:
         if not self.shape:
@@ -267,24 +215,27 @@ class Tensor(Operators):
 
     def reduce(self, op: Op, axes: Axes = None) -> Tensor:
         """Fold along these axes, by default all; their size becomes 1."""
-        return Tensor(views.folded(self.uop, op, axes))
+        return Tensor(views.folded(self.operand, op, axes))
 
     def sum(self, axes: Axes = None) -> Tensor:
-        return self._folded(Op.ADD, axes)
+        """The sum along these axes, by default all, which go."""
+        return self._folded("SUM", axes)
 
     def prod(self, axes: Axes = None) -> Tensor:
-        return self._folded(Op.MUL, axes)
+        """The product along these axes, which go."""
+        return self._folded("PROD", axes)
 
     def max(self, axes: Axes = None) -> Tensor:
-        return self._folded(Op.MAX, axes)
+        """The maximum along these axes, which go."""
+        return self._folded("MAX", axes)
 
     def mean(self, axes: Axes = None) -> Tensor:
-        total = self.sum(axes)
-        return total / (self.size // max(total.size, 1))
+        """The mean along these axes, which go."""
+        return self._folded(MEAN, axes)
 
-    def _folded(self, op: Op, axes: Axes) -> Tensor:
-        """Drop the folded axes."""
-        return Tensor(views.dropped(views.folded(self.uop, op, axes), axes))
+    def _folded(self, kind: str, axes: Axes) -> Tensor:
+        chosen = tuple(sorted(views.reduced_axes(self.operand, axes)))
+        return _reduce(self, Word(f"Kind.{kind}"), chosen)
 
     # Memory and markers.
 
@@ -294,13 +245,16 @@ class Tensor(Operators):
 
     def replicated(self, axes: Axes) -> Tensor:
         """One of the equal copies along these axes, without these axes."""
-        arg = ReplicatedArg(tuple(sorted(views.reduced_axes(self.uop, axes))))
+        arg = ReplicatedArg(tuple(sorted(views.reduced_axes(self.operand, axes))))
         return Tensor(views.dropped(Tensor.of(Op.REPLICATED, self, arg=arg).uop, axes))
 
     def assign(self, value: Any) -> Tensor:
         """Store a value in this memory; returns the memory AFTER the STORE."""
-        stored = Tensor.of(Op.STORE, self, _met(value, self).expand(self.shape))
-        return Tensor.of(Op.AFTER, self, stored)
+        value = _met(value, self)
+        stored = Tensor.of(Op.STORE, self.uop, value.expand(self.shape))
+        after = Tensor.of(Op.AFTER, self.uop, stored)
+        record(after.uop, Call("assign", (self.uop, value.operand), {}))
+        return after
 
     def contiguous(self) -> Tensor:
         return Tensor.of(Op.CONTIGUOUS, self)
@@ -351,9 +305,48 @@ def _sizes(sizes: Sequence[Size]) -> list[int]:
     return [index(cast(SupportsIndex, size)) for size in flat]
 
 
-def _key(key: Any) -> int | slice | EllipsisType | UOp | None:
-    return key.uop if isinstance(key, Tensor) else Tensor(key).uop if _is_list(key) else key
-
-
 def _is_list(key: object) -> bool:
-    return not (key is None or key is Ellipsis or isinstance(key, int | slice))
+    return not (key is None or key is Ellipsis or isinstance(key, int | slice | Tensor))
+
+
+@composed("matmul")
+def _matmul(a: Tensor, b: Tensor) -> Tensor:
+    """The last axis of a meets the last but one of b: both get axes of size 1, MUL broadcasts
+    them, and the products are summed.
+    """
+    if not a.ndim or not b.ndim or a.shape[-1] != b.shape[-2:][0]:
+        raise TENSOR_C9.error("@", f"{list(a.shape)} {list(b.shape)}", users_line())
+    if b.ndim == 1:
+        return (a * b).sum(-1)
+    rows = a.reshape(*a.shape, 1)
+    return (rows * b.reshape(*b.shape[:-2], *[1] * (a.ndim > 1), *b.shape[-2:])).sum(-2)
+
+
+@composed("binaryelementwise", kind=Word("Kind.MINIMUM"))
+def _minimum(x: Tensor, other: Tensor) -> Tensor:
+    """The maximum in the reversed order."""
+    if x.dtype.is_float:
+        return -(-x).maximum(-other)
+    return ~(~x).maximum(~other)
+
+
+@composed("expand")
+def _expand(x: Tensor, shape: list[int]) -> Tensor:
+    """EXPAND takes as many axes as there will be: RESHAPE first puts axes of size 1 in front."""
+    return Tensor(views.expanded(x.operand, shape))
+
+
+@composed("getitem")
+def _indexed(x: Tensor, key: list[int | slice | EllipsisType | Tensor | None]) -> Tensor:
+    """SHRINK, FLIP and PAD select slices; INDEX takes the first axis, so PERMUTE puts it there."""
+    keys = [k.operand if isinstance(k, Tensor) else k for k in key]
+    return Tensor(views.indexed(x.operand, keys))
+
+
+@composed("reduce", keepdims=False)
+def _reduce(x: Tensor, kind: Word, axes: tuple[int, ...]) -> Tensor:
+    """REDUCE leaves axes of size 1, which RESHAPE drops; a mean is the sum divided by a number."""
+    name = kind.rpartition(".")[2]
+    folded = views.folded(x.operand, FOLDS.get(name, Op.ADD), axes)
+    total = Tensor(views.dropped(folded, axes))
+    return total / (x.size // max(total.size, 1)) if name == MEAN else total

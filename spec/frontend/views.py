@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import index
 from types import EllipsisType
+from typing import SupportsIndex
 
 from uop.spec.args import FlipArg, PadArg, PadFill, PermuteArg, ReduceArg
 from uop.spec.conditions.labels import TENSOR_C3
@@ -14,7 +16,7 @@ from uop.spec.properties.shape import fixed
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims, index_const
 
-Axes = int | Sequence[int] | None
+Axes = SupportsIndex | Sequence[int] | None
 Key = int | slice | EllipsisType | UOp | None
 
 
@@ -80,7 +82,7 @@ def dropped(t: UOp, axes: Axes) -> UOp:
 def reduced_axes(t: UOp, axes: Axes) -> list[int]:
     if axes is None:
         return list(range(len(t.shape)))
-    return positive(t, [axes] if isinstance(axes, int) else axes)
+    return positive(t, [index(axes)] if isinstance(axes, SupportsIndex) else axes)
 
 
 def positive(t: UOp, axes: Sequence[int]) -> list[int]:

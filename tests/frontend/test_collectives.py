@@ -135,7 +135,14 @@ def test_gradients_come_back_to_where_the_data_is(n: int) -> None:
         assert seen(found) == (weights * (1 if one else n), given.device, given.axis), name
 
 
-def test_a_replicated_value_has_data_on_no_device() -> None:
-    t = collectives.broadcast(Tensor([1, 2], device="D0"), ("D0", "D1")).realize()
-    assert seen(t) == ([1, 2], None, None)
-    assert seen(Tensor([1, 2], device="D0").realize()) == ([1, 2], "D0", None)
+def test_a_value_stays_where_it_is() -> None:
+    on = ("D0", "D1")
+    single, data = Tensor([1, 2], device="D0"), Tensor([[1, 2, 3, 4], [5, 6, 7, 8]]) * 1
+    everywhere = collectives.broadcast(single, on)
+    rows = data.copy(on)
+    columns = data.permute(1, 0).copy(on).permute(1, 0)
+    for t in (single * 1, everywhere, rows, columns):
+        wanted = seen(t)
+        assert seen(t.realize()) == wanted
+        # What is built on an evaluated Tensor starts from a node on the same devices.
+        assert (t.operand is not t.uop, seen(t + 0)) == (True, wanted)

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from uop import Tensor, UOp, compile, function, gradient
+from uop import Tensor, UOp, backend, compile, evaluate, evaluators, function, gradient
+from uop.compiler.pipeline import TARGETS
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.interpreter.accept import accept
 from uop.interpreter.frontend import NumpyEvaluator
+from uop.spec.errors import InvalidError
 from uop.spec.frontend import compositions, neural
 from uop.spec.frontend.data import contents
 from uop.spec.frontend.evaluator import using
@@ -52,6 +54,47 @@ def test_the_evaluator_in_use_is_asked(on_opencl: NumpyEvaluator) -> None:
     t = Tensor([1, 2, 3]) * 2
     with using(NumpyEvaluator(run)):
         assert t.realize().tolist() == [2, 4, 6]
-    assert asked[0] is t.uop
     assert t.tolist() == [2, 4, 6]
-    assert len(asked) == 2
+    assert asked == [t.uop]
+
+
+def test_backends_have_the_names_of_targets(opencl: OpenCLDevice) -> None:
+    """A new target has its name among those of the evaluators, which import no compiler."""
+    assert tuple(TARGETS) == tuple(evaluators.TARGETS)
+    x = Tensor([1, 2, 3])
+    with backend("opencl"):
+        y = (x * 2).eval()
+        with backend("interpreter"):
+            assert (y + 1).tolist() == [3, 5, 7]
+        assert (y + 2).tolist() == [4, 6, 8]
+
+
+def test_a_backend_runs_what_is_evaluated_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[str, UOp]] = []
+
+    class Compiled:
+        def __init__(self, root: UOp, target: str) -> None:
+            self.root, self.target = root, target
+
+        def run(self, inputs: dict[int, Any]) -> Any:
+            ran.append((self.target, self.root))
+            return evaluate(self.root, inputs)
+
+    monkeypatch.setattr("uop.compiler.pipeline.compile", Compiled)
+    first, second, outside = (Tensor([1, 2]) + k for k in range(3))
+    with backend("cuda"):
+        first.eval()
+        with backend("cuda-host"):
+            second.eval()
+        # It has its value.
+        assert second.tolist() == [2, 3]
+    outside.eval()
+    assert ran == [("cuda", first.uop), ("cuda-host", second.uop)]
+
+
+def test_an_unknown_backend_is_refused_with_the_known_names() -> None:
+    with pytest.raises(InvalidError, match=r"EVALUATOR\.name") as caught:
+        backend("opncl")
+    known = "expected one of interpreter, opencl, cuda, cuda-host; did you mean opencl?"
+    assert caught.value.found == f"'opncl': {known}"
+    assert caught.value.where.startswith(f"{__file__}:")
