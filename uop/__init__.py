@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from uop.spec.frontend.functions import zeros as zeros
     from uop.spec.frontend.gradient import gradient as gradient
     from uop.spec.frontend.tensor import Tensor as Tensor
+    from uop.spec.frontend.trace import trace as trace
+    from uop.spec.frontend.trace_text import Trace as Trace
+    from uop.spec.frontend.trace_text import parse_trace as parse_trace
     from uop.spec.frontend.values import show_graphs as show_graphs
     from uop.spec.frontend.values import show_values as show_values
     from uop.spec.ops.names import Op as Op
@@ -47,6 +50,7 @@ _HOME = {
     "DType": "uop.spec.dtype",
     "Op": "uop.spec.ops.names",
     "Tensor": "uop.spec.frontend.tensor",
+    "Trace": "uop.spec.frontend.trace_text",
     "UOp": "uop.spec.uop",
     "Value": "uop.interpreter.values",
     "backend": "uop.spec.frontend.evaluator",
@@ -64,6 +68,7 @@ _HOME = {
     "ones": "uop.spec.frontend.functions",
     "param": "uop.spec.uop",
     "parse": "uop.spec.text.program",
+    "parse_trace": "uop.spec.frontend.trace_text",
     "print_program": "uop.spec.text.program",
     "relu": "uop.spec.frontend.functions",
     "show": "uop.interpreter.picture",
@@ -73,6 +78,7 @@ _HOME = {
     "sin": "uop.spec.frontend.functions",
     "sqrt": "uop.spec.frontend.functions",
     "tanh": "uop.spec.frontend.functions",
+    "trace": "uop.spec.frontend.trace",
     "variable": "uop.spec.uop",
     "zeros": "uop.spec.frontend.functions",
 }
@@ -81,6 +87,7 @@ __all__ = [
     "DType",
     "Op",
     "Tensor",
+    "Trace",
     "UOp",
     "Value",
     "backend",
@@ -98,6 +105,7 @@ __all__ = [
     "ones",
     "param",
     "parse",
+    "parse_trace",
     "print_program",
     "relu",
     "show",
@@ -107,6 +115,7 @@ __all__ = [
     "sin",
     "sqrt",
     "tanh",
+    "trace",
     "variable",
     "zeros",
 ]
