@@ -14,6 +14,7 @@ from uop.interpreter.evaluate import evaluate, evaluate_full
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import AddrSpace, AxisType, BufferArg, ParamArg, RangeArg, SpecialArg
 from uop.spec.dtype import DType, dtypes
+from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const, param
 
@@ -65,7 +66,22 @@ def tensor() -> Iterator[Figure]:
         name = f"a node of {nodes} at {SMALL} elements, {dtype.name}"
         yield at_most(f"{name}, unchecked", free / nodes * 1e6, 12, "us")
         yield at_most(f"{name}, checked", checked / nodes * 1e6, 30, "us")
+    yield at_most("a node that a Tensor operator builds", built() * 1e6, 30, "us")
     yield from integers()
+
+
+def built() -> float:
+    """Seconds for each of 10,000 additions of Tensors, which build a graph and evaluate nothing."""
+    one, two = (Tensor([float(k), 1.0]) for k in range(2))
+    count = 10_000
+
+    def added() -> Tensor:
+        total = one
+        for _ in range(count):
+            total = total + two
+        return total
+
+    return seconds(added, 5) / count
 
 
 def integers() -> Iterator[Figure]:

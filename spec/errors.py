@@ -111,9 +111,9 @@ class LackingError(LabelledError, UnsupportedError):
     """An UnsupportedError at a node: the interpreter or the compiler cannot run it."""
 
 
-class TracingWarning(UserWarning):
-    """A Tensor was evaluated while a function was traced: what the function does with the value is
-    no part of its graph.
+class CaptureWarning(UserWarning):
+    """A Tensor was evaluated while a function was captured: what the function does with the value
+    is no part of its graph.
     """
 
 

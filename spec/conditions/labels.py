@@ -78,7 +78,7 @@ TENSOR_C3 = _enter(
 )
 TENSOR_C4 = _enter("TENSOR.c4", "a Tensor of one element is a Python number; an index is integer")
 TENSOR_C5 = _enter("TENSOR.c5", "the dtype of a Tensor is a DType")
-TENSOR_C6 = _enter("TENSOR.c6", "a function that is traced takes no value of its inputs")
+TENSOR_C6 = _enter("TENSOR.c6", "a function that is captured takes no value of its inputs")
 TENSOR_C7 = _enter(
     "TENSOR.c7",
     "what comes by DLPack has `__dlpack__` and `__dlpack_device__`, and numbers in the memory of "

@@ -12,7 +12,7 @@ from uop.spec.conditions.labels import FUNCTION_RESULT
 from uop.spec.errors import users_line
 from uop.spec.frontend.calls import carry_calls
 from uop.spec.frontend.tensor import Tensor
-from uop.spec.frontend.values import STAND_IN, tracing
+from uop.spec.frontend.values import STAND_IN, capturing
 from uop.spec.graph import PRECOMPILED, leaves, replaced
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims
@@ -54,7 +54,7 @@ def _capturing(tag: str | None, python: Callable[P, R]) -> Callable[P, R]:
     def captured(*args: P.args, **kwargs: P.kwargs) -> R:
         stand_ins: dict[UOp, UOp] = {}
         replaced = _replaced((args, kwargs), lambda t: _stand_in(t.operand, stand_ins))
-        with tracing():
+        with capturing():
             returned = python(*replaced[0], **replaced[1])
         outputs: list[Tensor] = []
         _replaced(returned, lambda t: _noted(t, outputs))

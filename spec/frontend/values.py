@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from uop.spec.args import LoadArg, ReplicatedArg
 from uop.spec.conditions.labels import TENSOR_C4, TENSOR_C6
-from uop.spec.errors import TracingWarning, users_line
+from uop.spec.errors import CaptureWarning, users_line
 from uop.spec.frontend import views
 from uop.spec.frontend.data import bound, contents, elements, held_by, nested
 from uop.spec.frontend.evaluator import Held, evaluator, installed
@@ -24,7 +24,7 @@ from uop.spec.uop import UOp
 from uop.spec.walk import outside_bodies, toposort
 
 STAND_IN = "input"
-"""The tag of the PARAMs that stand for the inputs of a function while it is traced."""
+"""The tag of the PARAMs that stand for the inputs of a function while it is captured."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class _Shown:
 
 
 _REPR = _Shown()
-_TRACING: ContextVar[bool] = ContextVar("uop tracing", default=False)
+_CAPTURING: ContextVar[bool] = ContextVar("uop capturing", default=False)
 _WARNED: dict[str, dict[Any, Any]] = {}
 """By file what `warnings` remembers of its lines."""
 _GRAPHS: WeakKeyDictionary[UOp, UOp] = WeakKeyDictionary()
@@ -51,13 +51,13 @@ def show_values() -> None:
 
 
 @contextmanager
-def tracing() -> Iterator[None]:
-    """Inside the block a function is traced: a Tensor that is evaluated causes a warning."""
-    token = _TRACING.set(True)
+def capturing() -> Iterator[None]:
+    """Inside the block a function is captured: a Tensor that is evaluated causes a warning."""
+    token = _CAPTURING.set(True)
     try:
         yield
     finally:
-        _TRACING.reset(token)
+        _CAPTURING.reset(token)
 
 
 class Values(ABC):
@@ -184,16 +184,16 @@ def _beside_graph(held: Held, graph: UOp) -> UOp:
 def _computed(root: UOp) -> Held:
     if any(leaf.op is Op.PARAM and leaf.tag == STAND_IN for leaf in leaves(root)):
         raise TENSOR_C6.error(root.op.name, _described(root), users_line())
-    if _TRACING.get():
+    if _CAPTURING.get():
         _warn()
     return evaluator().evaluate(root, contents(root))
 
 
 def _warn() -> None:
     place = users_line()
-    text = "a Tensor is evaluated while a function is traced: its value becomes data of the graph"
+    text = "a Tensor is evaluated while a function is captured: its value becomes data of the graph"
     seen = _WARNED.setdefault(place.path, {})
-    warnings.warn_explicit(text, TracingWarning, place.path, place.line, registry=seen)
+    warnings.warn_explicit(text, CaptureWarning, place.path, place.line, registry=seen)
 
 
 def _can_be_computed(root: UOp) -> bool:

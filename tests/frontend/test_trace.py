@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from uop import Op, Tensor, UOp, dtypes, full, function, param, parse_trace, tan
 from uop import variable as size
 from uop.spec.case import FileCase
 from uop.spec.errors import InvalidError, MalformedError
-from uop.spec.frontend import collectives, compositions, neural
+from uop.spec.frontend import calls, collectives, compositions, neural
 from uop.spec.frontend.evaluator import using
 from uop.spec.text.uop_file import read_file
 
@@ -255,6 +256,16 @@ def test_the_node_of_an_op_computes_its_output() -> None:
         inputs = {t.uop: done[t.uop] for t in op.inputs if t.uop is not None}
         done[node] = Tensor(node.substitute(inputs)).realize().uop
     np.testing.assert_array_equal(Tensor(done[out.uop]).numpy(), out.numpy())
+
+
+def test_calls_are_kept_while_their_nodes_live() -> None:
+    gc.collect()
+    before = len(calls._CALLS)
+    t = neural.softmax(full((2, 2), 0.25))
+    assert len(calls._CALLS) > before
+    del t
+    gc.collect()
+    assert len(calls._CALLS) == before
 
 
 def test_what_is_traced_is_a_tensor() -> None:

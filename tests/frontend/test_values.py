@@ -16,7 +16,7 @@ from uop import Op, Tensor, UOp, dtypes, evaluate, function, gradient, param, sh
 from uop import show_values as values_again
 from uop.interpreter.frontend import NumpyEvaluator
 from uop.interpreter.numeric.storage import Array
-from uop.spec.errors import InvalidError, TracingWarning
+from uop.spec.errors import CaptureWarning, InvalidError
 from uop.spec.frontend.evaluator import using
 
 USES: dict[str, Callable[[Tensor], Any]] = {
@@ -185,7 +185,7 @@ def test_a_placeholder_has_no_value() -> None:
     assert shown == ["<Tensor int32[2] : MUL>"]
 
 
-def test_evaluation_while_tracing_is_warned_of_once_a_line() -> None:
+def test_evaluation_while_capturing_is_warned_of_once_a_line() -> None:
     other = [Tensor([k]) * 2 for k in range(4)]
 
     @function
@@ -195,7 +195,7 @@ def test_evaluation_while_tracing_is_warned_of_once_a_line() -> None:
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("default")
         assert [scaled(Tensor([3]), k).item() for k in range(3)] == [0, 6, 12]
-    assert [w.category for w in seen] == [TracingWarning]
+    assert [w.category for w in seen] == [CaptureWarning]
     with open(seen[0].filename) as file:
         assert "# mark" in file.readlines()[seen[0].lineno - 1]
     with warnings.catch_warnings():
