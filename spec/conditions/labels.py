@@ -68,7 +68,7 @@ SIZES_C1 = _enter(
     "SIZES.c1", "the sizes in a called body are numbers, or come from arguments that are sizes"
 )
 SIZES_C2 = _enter("SIZES.c2", "the sizes are numbers")
-TEXT_C1 = _enter("TEXT.c1", "the text of a program is a str")
+TEXT_C1 = _enter("TEXT.c1", "the text of a program or of a trace is a str")
 TENSOR_C1 = _enter("TENSOR.c1", "a Python number is a value of the dtype it is used with")
 TENSOR_C2 = _enter(
     "TENSOR.c2", "data is a number, an array, or nested lists of one length at each depth"
@@ -89,6 +89,7 @@ TENSOR_C9 = _enter(
     "TENSOR.c9", "@ has axes on both sides, the last as long as the last but one of the right"
 )
 TENSOR_C10 = _enter("TENSOR.c10", "tanh is a function of floats")
+TENSOR_C11 = _enter("TENSOR.c11", "what has a value has elements: it is no effect and no function")
 GRADIENT_C1 = _enter("GRADIENT.c1", "a gradient is that of a float of shape ()")
 GRADIENT_C2 = _enter(
     "GRADIENT.c2",

@@ -54,7 +54,10 @@ _CALLS: WeakKeyDictionary[UOp, Call] = WeakKeyDictionary()
 
 
 def call_of(u: UOp) -> Call | None:
-    """The last call of a composed function that returned this node, the outermost of several."""
+    """The last call of a composed function that returned this node, the outermost of several.
+
+    Equal nodes are one: after `x.relu()` what `x.maximum(0)` returns has that call too.
+    """
     return _CALLS.get(u)
 
 

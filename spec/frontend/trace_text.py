@@ -6,11 +6,13 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from reprlib import repr as _repr
 from typing import NoReturn
 
 from uop.spec.args import Device
+from uop.spec.conditions.labels import TEXT_C1
 from uop.spec.dtype import DTYPES, DType
-from uop.spec.errors import MalformedError
+from uop.spec.errors import MalformedError, users_line
 from uop.spec.frontend.calls import BARE, CONSTANTS, Attribute, device_attribute
 from uop.spec.text.literal import Line, Token, Word
 from uop.spec.uop import UOp
@@ -91,7 +93,9 @@ class Trace:
 
 
 def parse_trace(text: str) -> Trace:
-    """The trace of a text; MalformedError with line and column."""
+    """The trace of a text; MalformedError with line and column, InvalidError for no str."""
+    if not isinstance(text, str):
+        raise TEXT_C1.error("parse_trace", _repr(text), users_line())
     return _Reader(text).trace()
 
 

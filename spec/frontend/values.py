@@ -13,7 +13,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from uop.spec.args import LoadArg, ReplicatedArg
-from uop.spec.conditions.labels import TENSOR_C4, TENSOR_C6
+from uop.spec.conditions.labels import TENSOR_C4, TENSOR_C6, TENSOR_C11
+from uop.spec.dtype import dtypes
 from uop.spec.errors import CaptureWarning, users_line
 from uop.spec.frontend import views
 from uop.spec.frontend.data import bound, contents, elements, held_by, nested
@@ -182,6 +183,8 @@ def _beside_graph(held: Held, graph: UOp) -> UOp:
 
 
 def _computed(root: UOp) -> Held:
+    if root.dtype is dtypes.void:
+        raise TENSOR_C11.error(root.op.name, _described(root), users_line())
     if any(leaf.op is Op.PARAM and leaf.tag == STAND_IN for leaf in leaves(root)):
         raise TENSOR_C6.error(root.op.name, _described(root), users_line())
     if _CAPTURING.get():
@@ -197,7 +200,8 @@ def _warn() -> None:
 
 
 def _can_be_computed(root: UOp) -> bool:
-    return installed() is not None and all(leaf.op is not Op.PARAM for leaf in leaves(root))
+    has_inputs = any(leaf.op is Op.PARAM for leaf in leaves(root))
+    return installed() is not None and root.dtype is not dtypes.void and not has_inputs
 
 
 def _described(u: UOp) -> str:

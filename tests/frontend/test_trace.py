@@ -272,6 +272,8 @@ def test_what_is_traced_is_a_tensor() -> None:
     for outputs in ((), (X, 3)):
         with pytest.raises(InvalidError, match=r"TRACE\.outputs"):
             trace(*outputs)  # type: ignore[arg-type]
+    with pytest.raises(InvalidError, match=r"TEXT\.c1"):
+        parse_trace(None)  # type: ignore[arg-type]
 
 
 def test_tracing_evaluates_nothing() -> None:

@@ -142,6 +142,14 @@ def test_what_has_no_value_has_the_repr_of_its_graph() -> None:
         assert repr(Tensor([1]) + 1) == "<Tensor int32[1] : ADD>"
 
 
+def test_an_effect_has_no_value() -> None:
+    t = Tensor([1])
+    store = Tensor(UOp(Op.STORE, t.uop, (t + 1).uop))
+    assert repr(store) == "<Tensor void[] : STORE>"
+    with pytest.raises(InvalidError, match=r"TENSOR\.c11"):
+        store.eval()
+
+
 def test_numbers_are_pythons() -> None:
     assert (int(Tensor(-2.5)), float(Tensor([[3]])), complex(Tensor(0.5))) == (-2, 3.0, 0.5 + 0j)
     assert [bool(Tensor(v)) for v in (0, 2, 0.0, -0.0, math.nan)] == [
