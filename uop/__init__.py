@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from uop.compiler.pipeline import compile as compile
+    from uop.conformance.adapters.stablehlo.read import from_stablehlo as from_stablehlo
+    from uop.conformance.adapters.stablehlo.write import to_flat as to_flat
+    from uop.conformance.adapters.stablehlo.write import to_stablehlo as to_stablehlo
     from uop.interpreter.evaluate import evaluate as evaluate
     from uop.interpreter.evaluate import evaluate_full as evaluate_full
     from uop.interpreter.picture import show as show
@@ -40,12 +43,15 @@ _HOME = {
     "dtypes": "uop.spec.dtype",
     "evaluate": "uop.interpreter.evaluate",
     "evaluate_full": "uop.interpreter.evaluate",
+    "from_stablehlo": "uop.conformance.adapters.stablehlo.read",
     "function": "uop.spec.frontend.function",
     "gradient": "uop.spec.frontend.gradient",
     "param": "uop.spec.uop",
     "parse": "uop.spec.text.program",
     "print_program": "uop.spec.text.program",
     "show": "uop.interpreter.picture",
+    "to_flat": "uop.conformance.adapters.stablehlo.write",
+    "to_stablehlo": "uop.conformance.adapters.stablehlo.write",
     "variable": "uop.spec.uop",
 }
 
@@ -60,12 +66,15 @@ __all__ = [
     "dtypes",
     "evaluate",
     "evaluate_full",
+    "from_stablehlo",
     "function",
     "gradient",
     "param",
     "parse",
     "print_program",
     "show",
+    "to_flat",
+    "to_stablehlo",
     "variable",
 ]
 
