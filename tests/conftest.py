@@ -63,6 +63,12 @@ def opencl(tmp_path_factory: pytest.TempPathFactory) -> OpenCLDevice:
         pytest.skip(str(error))
 
 
+@pytest.fixture
+def jaxlib() -> None:
+    """The extra xla."""
+    pytest.importorskip("jaxlib", reason="needs the extra xla")
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What one command did: its exit code and both of its streams."""

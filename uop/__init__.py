@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from uop.compiler.pipeline import compile as compile
+    from uop.conformance.adapters.stablehlo.read import from_stablehlo as from_stablehlo
+    from uop.conformance.adapters.stablehlo.write import to_flat as to_flat
+    from uop.conformance.adapters.stablehlo.write import to_stablehlo as to_stablehlo
     from uop.interpreter.evaluate import evaluate as evaluate
     from uop.interpreter.evaluate import evaluate_full as evaluate_full
     from uop.interpreter.picture import show as show
@@ -61,6 +64,7 @@ _HOME = {
     "evaluate_full": "uop.interpreter.evaluate",
     "exp": "uop.spec.frontend.functions",
     "from_dlpack": "uop.spec.frontend.functions",
+    "from_stablehlo": "uop.conformance.adapters.stablehlo.read",
     "full": "uop.spec.frontend.functions",
     "function": "uop.spec.frontend.function",
     "gradient": "uop.spec.frontend.gradient",
@@ -78,6 +82,8 @@ _HOME = {
     "sin": "uop.spec.frontend.functions",
     "sqrt": "uop.spec.frontend.functions",
     "tanh": "uop.spec.frontend.functions",
+    "to_flat": "uop.conformance.adapters.stablehlo.write",
+    "to_stablehlo": "uop.conformance.adapters.stablehlo.write",
     "trace": "uop.spec.frontend.trace",
     "variable": "uop.spec.uop",
     "zeros": "uop.spec.frontend.functions",
@@ -98,6 +104,7 @@ __all__ = [
     "evaluate_full",
     "exp",
     "from_dlpack",
+    "from_stablehlo",
     "full",
     "function",
     "gradient",
@@ -115,6 +122,8 @@ __all__ = [
     "sin",
     "sqrt",
     "tanh",
+    "to_flat",
+    "to_stablehlo",
     "trace",
     "variable",
     "zeros",

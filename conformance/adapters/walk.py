@@ -16,14 +16,14 @@ from uop.conformance.adapters.compositions import COMPUTED, composed, compositio
 from uop.interpreter.numeric.storage import Array, constant
 from uop.spec.args import BinaryArg, ConstArg, DTypeArg, FlipArg, PermuteArg, ReduceArg, arg_of
 from uop.spec.dtype import DType
-from uop.spec.errors import UnsupportedError
+from uop.spec.errors import LackingError, UnsupportedError
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import LEAVES, ProgramKind, all_inlined, kind_of, slot_of
 from uop.spec.ops.names import RESIZED, Op
 from uop.spec.properties.shape import index_values
 from uop.spec.properties.symbolic import with_bound_variables
 from uop.spec.registry import DECLARATIONS, Shape, ops_of
-from uop.spec.uop import UOp
+from uop.spec.uop import UOp, described
 from uop.spec.walk import toposort
 
 KEPT = frozenset({Op.CDIV, Op.CMOD, Op.MIN, Op.REDUCE})
@@ -73,8 +73,17 @@ class _Walk(Generic[V]):
         """A node in the library."""
         for u in toposort([root], lambda v: () if v in self._done else _operands(v)):
             if u not in self._done:
-                self._done[u] = self._made(u)
+                self._done[u] = self._placed(u)
         return self._done[root]
+
+    def _placed(self, u: UOp) -> V:
+        """A node, whose errors name it."""
+        try:
+            return self._made(u)
+        except LackingError:
+            raise
+        except UnsupportedError as error:
+            raise LackingError("", str(error), described(u)) from None
 
     def _made(self, u: UOp) -> V:
         if u.op in COMPUTED:
@@ -193,5 +202,5 @@ def _operands(u: UOp) -> tuple[UOp, ...]:
 
 def _static(shape: Shape) -> tuple[int, ...]:
     if not all(isinstance(n, int) for n in shape):
-        raise UnsupportedError("a size that is not a number")
+        raise UnsupportedError("expected sizes that are numbers")
     return tuple(shape)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,12 +15,11 @@ from uop.conformance.adapters.backend import (
     imported,
 )
 from uop.conformance.adapters.stablehlo.flat import NAMES
+from uop.conformance.adapters.stablehlo.library import EXTRA, library
 from uop.conformance.adapters.stablehlo.modules import Portable, joined, portable
 from uop.conformance.adapters.stablehlo.write import FlatBuilder
 from uop.interpreter.numeric.storage import Array
 from uop.spec.uop import UOp
-
-EXTRA = "xla"
 
 
 class StableHLOBackend(LibraryBackend):
@@ -30,32 +28,17 @@ class StableHLOBackend(LibraryBackend):
     name, distribution, builder, dtypes = "stablehlo", "jaxlib", FlatBuilder, frozenset(NAMES)
 
     def start(self) -> str:
-        mlir, self.ir, self.stablehlo = imported(
-            EXTRA,
-            "jax._src.interpreters.mlir",
-            "jaxlib.mlir.ir",
-            "jaxlib.mlir.dialects.stablehlo",
-        )
-        self.context = mlir.make_ir_context()
-        self.stablehlo.register_interpreter_dialect(self.context)
+        self.library = library()
         return "reference interpreter"
 
     def compiled(self, root: UOp) -> Run:
         program = portable(root)
-        with self.context:
-            module = self.ir.Module.parse(program.flat.mlir())
+        module = self.library.parsed(program.flat.mlir())
 
         def run(inputs: Inputs) -> Sequence[Array]:
-            with self.context:
-                arguments = [self._attribute(a) for a in program.arguments(inputs)]
-                results = self.stablehlo.eval_module(module, arguments)
-                return program.results([np.array(r) for r in results])
+            return program.results(self.library.evaluated(module, program.arguments(inputs)))
 
         return run
-
-    def _attribute(self, a: Array) -> Any:
-        is_signless = a.dtype.kind != "u"
-        return self.ir.DenseElementsAttr.get(np.asarray(a, order="C"), signless=is_signless)
 
 
 class XLABackend(JointBackend[Portable]):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from uop.interpreter.numeric.storage import Array, to_bits
+from uop.spec.args import Device
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.registry import Shape
@@ -25,11 +26,12 @@ NAMES: dict[DType, str] = {
 
 @dataclass(frozen=True, slots=True)
 class FlatTensor:
-    """A value: its number, dtype and shape."""
+    """A value: its number, dtype, shape and device."""
 
     number: int
     dtype: DType
     shape: Shape
+    device: Device = None
 
     @property
     def type(self) -> str:
@@ -40,7 +42,9 @@ class FlatTensor:
 
     @property
     def facts(self) -> str:
-        return f"[rank=({len(self.shape)}), shape=({list(self.shape)}), dtype=({self.dtype.name})]"
+        loc = "" if self.device is None else f", loc=({self.device})"
+        shape = list(self.shape)
+        return f"[rank=({len(shape)}), shape=({shape}), dtype=({self.dtype.name}){loc}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ class FlatOp:
         result, has = self.output.type, dict(self.attributes)
         start = f"%{self.output.number} = "
         if self.name == "constant":
-            return f"{start}stablehlo.constant dense<{has['value']}> : {result}"
+            return f"{start}stablehlo.constant dense<{has['data']}> : {result}"
         if self.name == "reduce":
             by = f"({names[0]} init: {names[1]}) applies stablehlo.{has['body']} across"
             return f"{start}stablehlo.reduce{by} dimensions = {has['dims']} : ({types}) -> {result}"

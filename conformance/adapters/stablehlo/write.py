@@ -17,6 +17,7 @@ from uop.conformance.adapters.stablehlo.flat import (
 )
 from uop.conformance.adapters.walk import build, values_of
 from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.spec.args import Device
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
@@ -52,9 +53,9 @@ def to_stablehlo(root: UOp) -> str:
 
 def to_flat(root: UOp) -> Flat:
     """A tensor program as flat ops; UnsupportedError as for `to_stablehlo`."""
-    builder = FlatBuilder()
-    outputs = build(values_of(root), builder)
-    return builder.program(outputs)
+    values = values_of(root)
+    builder = FlatBuilder(next((u.device for u in values if u.device is not None), None))
+    return builder.program(build(values, builder))
 
 
 class FlatBuilder(Builder[FlatTensor]):
@@ -63,11 +64,10 @@ class FlatBuilder(Builder[FlatTensor]):
     ops = frozenset({*SAME, *DIRECTIONS, *OTHERS}) - PARTIAL
     partial = PARTIAL
 
-    def __init__(self, count: int = 0) -> None:
-        """`count` is the number of the first value."""
+    def __init__(self, device: Device = None) -> None:
         self.inputs: dict[int, FlatTensor] = {}
         self.made: list[FlatOp] = []
-        self.count = count
+        self.device = device
         self._constants: dict[tuple[str, DType, Shape], FlatTensor] = {}
 
     def program(self, outputs: Sequence[FlatTensor]) -> Flat:
@@ -84,8 +84,7 @@ class FlatBuilder(Builder[FlatTensor]):
         return output
 
     def _new(self, dtype: DType, shape: Shape) -> FlatTensor:
-        self.count += 1
-        return FlatTensor(self.count - 1, dtype, tuple(shape))
+        return FlatTensor(len(self.inputs) + len(self.made), dtype, tuple(shape), self.device)
 
     def param(self, slot: int, dtype: DType, shape: Shape) -> FlatTensor:
         self.inputs[slot] = self._new(dtype, shape)
@@ -95,7 +94,7 @@ class FlatBuilder(Builder[FlatTensor]):
         text = literal(value, dtype)
         key = text, dtype, value.shape
         if key not in self._constants:
-            self._constants[key] = self.add("constant", (), dtype, value.shape, value=text)
+            self._constants[key] = self.add("constant", (), dtype, value.shape, data=text)
         return self._constants[key]
 
     def broadcast(self, x: FlatTensor, shape: Shape) -> FlatTensor:

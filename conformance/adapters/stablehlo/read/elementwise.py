@@ -1,0 +1,271 @@
+"""The rules of ops on elements: those that are an op of ours, and compositions of the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from uop.conformance.adapters.stablehlo.read.rules import (
+    RULES,
+    Call,
+    along,
+    constant,
+    filled,
+    positions,
+    rule,
+)
+from uop.conformance.adapters.stablehlo.write import DIRECTIONS, SAME
+from uop.interpreter.numeric.storage import np_dtype
+from uop.spec.dtype import dtypes
+from uop.spec.errors import UnsupportedError
+from uop.spec.frontend.tensor import Tensor
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
+
+BITWISE = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
+
+
+def _enter_tables() -> None:
+    for op, name in SAME.items():
+        if op not in (Op.CAST, Op.CDIV, Op.CMOD, Op.DIV, Op.NOT, Op.SHL):
+            RULES[name] = lambda call, op=op: _same(call, op)  # type: ignore[misc]
+    for name, apply in FLOATS.items():
+        RULES[name] = lambda call, apply=apply: in_float32(apply, *call.inputs)  # type: ignore[misc]
+
+
+def _same(call: Call, op: Op) -> Tensor:
+    """An op of ours, which may be declared on fewer dtypes: a power of integers has no image."""
+    dtype = call.inputs[-1].dtype
+    if dtype not in (*DECLARATIONS[op].dtypes,):
+        raise UnsupportedError(f"of {dtype.name}")
+    return Tensor.of(op, *call.inputs)
+
+
+def in_float32(apply: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+    """A composition on narrower floats in float32: its own rounding would add up."""
+    dtype = inputs[0].dtype
+    if dtype.is_float and dtype.itemsize < 4:
+        return apply(*(x.cast(dtypes.float32) for x in inputs)).cast(dtype)
+    return apply(*inputs)
+
+
+@rule("divide")
+def divide(call: Call) -> Tensor:
+    return Tensor.of(Op.DIV if call.dtype.is_float else Op.CDIV, *call.inputs)
+
+
+@rule("remainder")
+def remainder(call: Call) -> Tensor:
+    if call.dtype.is_float:
+        raise UnsupportedError(f"of {call.dtype.name}")
+    return Tensor.of(Op.CMOD, *call.inputs)
+
+
+@rule("not")
+def invert(call: Call) -> Tensor:
+    return ~call.inputs[0]
+
+
+@rule("compare")
+def compare(call: Call) -> Tensor:
+    attributes = call.op.attributes
+    a, b = call.inputs
+    if call.has("compare_type") and "TOTALORDER" in str(attributes["compare_type"]):
+        raise UnsupportedError("in total order")
+    direction = call.library.stablehlo.ComparisonDirectionAttr(
+        attributes["comparison_direction"]
+    ).value
+    return Tensor.of({name: op for op, name in DIRECTIONS.items()}[direction], a, b)
+
+
+@rule("convert")
+def convert(call: Call) -> Tensor:
+    return call.inputs[0].cast(call.dtype)
+
+
+@rule("bitcast_convert")
+def bitcast_convert(call: Call) -> Tensor:
+    """An element of another size gets or loses the last axis."""
+    x, dtype = call.inputs[0], call.dtype
+    if x.dtype is dtype:
+        return x
+    if dtype.itemsize < x.dtype.itemsize:
+        x = x.reshape(*x.shape, 1)
+    return x.bitcast(dtype).reshape(call.shape)
+
+
+@rule("constant")
+def read_constant(call: Call) -> Tensor:
+    array = call.library.elements(call.op.attributes["value"], call.dtype, call.shape)
+    return constant(array, call.dtype)
+
+
+@rule("iota")
+def iota(call: Call) -> Tensor:
+    axis = call.number("iota_dimension")
+    return along(positions(call.shape[axis], call.dtype), axis, len(call.shape)).expand(call.shape)
+
+
+@rule("clamp")
+def clamp(call: Call) -> Tensor:
+    low, x, high = call.inputs
+    return Tensor.of(Op.MIN, x.maximum(low), high)
+
+
+@rule("shift_left", "shift_right_logical", "shift_right_arithmetic")
+def shift(call: Call) -> Tensor:
+    """A count of all bits or more leaves what fills: copies of the sign, or zeros."""
+    x, count = call.inputs
+    bits, name = x.dtype.bits, call.op.name.removeprefix("stablehlo.")
+    unsigned, signed = BITWISE[x.dtype.itemsize], getattr(dtypes, f"int{bits}")
+    inside = count.bitcast(unsigned) < bits
+    if name == "shift_right_arithmetic":
+        return (x.bitcast(signed) >> inside.where(count, bits - 1)).bitcast(x.dtype)
+    count = inside.where(count, 0)
+    if name == "shift_left":
+        return inside.where(x << count, 0)
+    return inside.where((x.bitcast(unsigned) >> count).bitcast(x.dtype), 0)
+
+
+@rule("abs")
+def absolute(call: Call) -> Tensor:
+    return abs(call.inputs[0])
+
+
+@rule("chlo.square")
+def square(call: Call) -> Tensor:
+    return call.inputs[0] * call.inputs[0]
+
+
+@rule("sign")
+def sign(call: Call) -> Tensor:
+    return sign_of(call.inputs[0])
+
+
+def sign_of(x: Tensor) -> Tensor:
+    """-1, 1 or x itself: a zero or a NaN."""
+    return (x < 0).where(-1, (x > 0).where(1, x))
+
+
+@rule("is_finite")
+def is_finite(call: Call) -> Tensor:
+    x = call.inputs[0]
+    return x - x == 0
+
+
+@rule("popcnt")
+def popcnt(call: Call) -> Tensor:
+    """The sum of the bits, which get an axis of their own."""
+    return (_shifted(call.inputs[0]) & 1).sum(-1).bitcast(call.dtype)
+
+
+@rule("count_leading_zeros")
+def count_leading_zeros(call: Call) -> Tensor:
+    """How many of the shifts by 0, 1, ... leave nothing."""
+    shifted = _shifted(call.inputs[0])
+    return (shifted == 0).cast(shifted.dtype).sum(-1).bitcast(call.dtype)
+
+
+def _shifted(x: Tensor) -> Tensor:
+    bits = x.bitcast(BITWISE[x.dtype.itemsize])
+    return bits.reshape(*x.shape, 1) >> positions(x.dtype.bits, bits.dtype)
+
+
+@rule("optimization_barrier")
+def optimization_barrier(call: Call) -> list[Tensor]:
+    return [*call.inputs]
+
+
+@rule("get_dimension_size")
+def get_dimension_size(call: Call) -> Tensor:
+    return Tensor(call.inputs[0].shape[call.number("dimension")], call.dtype)
+
+
+@rule("if", "case")
+def choose(call: Call) -> list[Tensor]:
+    """All branches are computed: they have no effects. The last one is for any other index."""
+    which = call.inputs[0]
+    *branches, results = (call.run(region.blocks[0], []) for region in call.op.regions)
+    for k, branch in reversed([*enumerate(branches)]):
+        is_chosen = which if which.dtype is dtypes.bool else which == k
+        results = [is_chosen.where(a, b) for a, b in zip(branch, results, strict=True)]
+    return results
+
+
+def floor(x: Tensor) -> Tensor:
+    t = x.trunc()
+    return (x < t).where(t - 1, t)
+
+
+def ceil(x: Tensor) -> Tensor:
+    t = x.trunc()
+    return (x > t).where(t + 1, t)
+
+
+def nearest_even(x: Tensor) -> Tensor:
+    """The nearest integer, of two the even one; a zero keeps its sign, as TRUNC leaves it."""
+    t = x.trunc()
+    rest, half = abs(x - t), t * 0.5
+    is_odd = half != half.trunc()
+    away = (rest > 0.5) | ((rest == 0.5) & is_odd)
+    return away.where(t + sign_of(x), t)
+
+
+def nearest_away(x: Tensor) -> Tensor:
+    """The nearest integer, of two the one away from zero."""
+    t = x.trunc()
+    return (abs(x - t) >= 0.5).where(t + sign_of(x), t)
+
+
+def log_plus_one(x: Tensor) -> Tensor:
+    """log(u) x / (u - 1) of u = 1 + x: the quotient corrects the rounding of u (W. Kahan)."""
+    u = x + 1
+    exact = u - 1 == x
+    return (u == 1).where(x, exact.where(u.log(), u.log() * x / (u - 1)))
+
+
+def exponential_minus_one(x: Tensor) -> Tensor:
+    """(u - 1) x / log(u) of u = exp(x): the quotient corrects the rounding of u (W. Kahan)."""
+    u = x.exp()
+    return (u == 1).where(x, (abs(x) > 1).where(u - 1, (u - 1) * x / u.log()))
+
+
+def tanh(x: Tensor) -> Tensor:
+    """-t / (t + 2) of t = exp(-2|x|) - 1, which does not overflow, with the sign of x."""
+    t = exponential_minus_one(abs(x) * -2)
+    size = -t / (t + 2)
+    return (x < 0).where(-size, (x > 0).where(size, x))
+
+
+def cosine(x: Tensor) -> Tensor:
+    """The sine of pi/2 - |x|, which is accurate where the cosine is small."""
+    high = float(np.asarray(math.pi / 2).astype(np_dtype(x.dtype)))
+    return (filled(high, x) - abs(x) + math.cos(high)).sin()
+
+
+def cbrt(x: Tensor) -> Tensor:
+    size = abs(x) ** (1 / 3)
+    return (x < 0).where(-size, (x > 0).where(size, x))
+
+
+FLOATS: dict[str, Callable[..., Tensor]] = {
+    "cbrt": cbrt,
+    "ceil": ceil,
+    "cosine": cosine,
+    "exponential": Tensor.exp,
+    "exponential_minus_one": exponential_minus_one,
+    "floor": floor,
+    "log": Tensor.log,
+    "log_plus_one": log_plus_one,
+    "logistic": lambda x: ((-x).exp() + 1).recip(),
+    "round_nearest_afz": nearest_away,
+    "round_nearest_even": nearest_even,
+    "rsqrt": lambda x: x.sqrt().recip(),
+    "tan": lambda x: x.sin() / cosine(x),
+    "tanh": tanh,
+}
+"""Compositions of ops on floats."""
+
+_enter_tables()

@@ -1,0 +1,205 @@
+"""The rules of ops that move elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from uop.conformance.adapters.stablehlo.read.rules import (
+    Call,
+    along,
+    combined,
+    constant,
+    full,
+    positions,
+    rule,
+    taken,
+)
+from uop.spec.args import ConstArg, PadFill
+from uop.spec.dtype import dtypes
+from uop.spec.frontend.tensor import Tensor
+from uop.spec.ops.names import Op
+
+MOST_INT64 = (1 << 63) - 1
+
+
+@rule("broadcast_in_dim")
+def broadcast_in_dim(call: Call) -> Tensor:
+    """Axis k of the operand becomes axis dims[k] of the result."""
+    x, dims, shape = call.inputs[0], call.ints("broadcast_dimensions"), call.shape
+    order = sorted(range(len(dims)), key=dims.__getitem__)
+    sizes = dict(zip(dims, x.shape, strict=True))
+    wide = x.permute(order).reshape([sizes.get(k, 1) for k in range(len(shape))])
+    return wide.expand(shape)
+
+
+@rule("reshape")
+def reshape(call: Call) -> Tensor:
+    return call.inputs[0].reshape(call.shape)
+
+
+@rule("transpose")
+def transpose(call: Call) -> Tensor:
+    return call.inputs[0].permute(call.ints("permutation"))
+
+
+@rule("reverse")
+def reverse(call: Call) -> Tensor:
+    return call.inputs[0].flip(call.ints("dimensions"))
+
+
+@rule("slice")
+def slice_(call: Call) -> Tensor:
+    start, stop = call.ints("start_indices"), call.ints("limit_indices")
+    x = call.inputs[0].shrink(*zip(start, stop, strict=True))
+    for axis, step in enumerate(call.ints("strides")):
+        x = every(x, axis, step)
+    return x
+
+
+def every(x: Tensor, axis: int, step: int) -> Tensor:
+    """Each `step`-th element along an axis: the first of each row, once it is cut into rows."""
+    n = x.shape[axis]
+    if step == 1 or n < 2:
+        return x
+    rows = -(-n // step)
+    wide = x.pad(*_at(axis, x.ndim, (0, rows * step - n)), fill=PadFill.ZERO)
+    cut = wide.reshape(*x.shape[:axis], rows, step, *x.shape[axis + 1 :])
+    kept = [(0, size) for size in cut.shape]
+    kept[axis + 1] = (0, 1)
+    return cut.shrink(*kept).reshape(*x.shape[:axis], rows, *x.shape[axis + 1 :])
+
+
+def _at(axis: int, rank: int, pair: tuple[int, int]) -> list[tuple[int, int]]:
+    return [pair if k == axis else (0, 0) for k in range(rank)]
+
+
+@rule("pad")
+def pad(call: Call) -> Tensor:
+    low, high = call.ints("edge_padding_low"), call.ints("edge_padding_high")
+    x, value = call.inputs
+    return padded(x, [*zip(low, high, strict=True)], call.ints("interior_padding"), value)
+
+
+def padded(
+    x: Tensor, edges: Sequence[tuple[int, int]], interior: Sequence[int], value: Tensor
+) -> Tensor:
+    """Elements between those along each axis, then more, or less, before and after."""
+    zero = ConstArg(0, value.dtype)
+    wide = _with_zeros(x, edges, interior)
+    if wide is x or (value.uop.op is Op.CONST and value.uop.arg == zero):
+        return wide
+    inside = _with_zeros(full(Tensor(True), x.shape), edges, interior)
+    return inside.where(wide, value)
+
+
+def _with_zeros(x: Tensor, edges: Sequence[tuple[int, int]], interior: Sequence[int]) -> Tensor:
+    for axis, between in enumerate(interior):
+        n = x.shape[axis]
+        if between and n > 1:
+            rows = x.reshape(*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
+            rows = rows.pad(*_at(axis + 1, rows.ndim, (0, between)), fill=PadFill.ZERO)
+            x = rows.reshape(*x.shape[:axis], n * (between + 1), *x.shape[axis + 1 :])
+            x = x.shrink(*((0, size - between * (k == axis)) for k, size in enumerate(x.shape)))
+    added = [(max(low, 0), max(high, 0)) for low, high in edges]
+    if any(map(any, added)):
+        x = x.pad(*added, fill=PadFill.ZERO)
+    if any(low < 0 or high < 0 for low, high in edges):
+        cut = zip(edges, x.shape, strict=True)
+        x = x.shrink(*((max(-low, 0), n - max(-high, 0)) for (low, high), n in cut))
+    return x
+
+
+@rule("concatenate")
+def concatenate(call: Call) -> Tensor:
+    """A STACK of equal shapes; of others each one where it begins, in front of what follows."""
+    axis, first = call.number("dimension"), call.inputs[0]
+    if all(x.shape == first.shape for x in call.inputs):
+        rows = Tensor.stack(*call.inputs)
+        order = [*range(1, axis + 1), 0, *range(axis + 1, rows.ndim)]
+        return rows.permute(order).reshape(call.shape)
+    total, rank = call.shape[axis], first.ndim
+    at = along(positions(total), axis, rank)
+    result, start = None, 0
+    for x in call.inputs:
+        n = x.shape[axis]
+        wide = x.pad(*_at(axis, rank, (start, total - start - n)), fill=PadFill.ZERO)
+        result = wide if result is None else (at < start).where(result, wide)
+        start += n
+    assert result is not None
+    return result
+
+
+@rule("reduce")
+def reduce(call: Call) -> Tensor:
+    op, axes = call.fold(), call.ints("dimensions")
+    x, init = call.inputs
+    folded = x.cast(call.dtype).reduce(op, axes) if axes else x
+    return combined(op, folded.reshape(call.shape), init.cast(call.dtype))
+
+
+def start_of(start: Tensor, last: int) -> Tensor:
+    """An index from 0 to `last`, as int64; one outside is moved to the nearest."""
+    if start.dtype is dtypes.uint64:
+        start = Tensor.of(Op.MIN, start, Tensor(MOST_INT64, dtypes.uint64))
+    return Tensor.of(Op.MIN, start.cast(dtypes.int64).maximum(0), Tensor(last, dtypes.int64))
+
+
+@rule("dynamic_slice")
+def dynamic_slice(call: Call) -> Tensor:
+    x, *starts = call.inputs
+    for axis, (start, size) in enumerate(zip(starts, call.ints("slice_sizes"), strict=True)):
+        if size != x.shape[axis]:
+            x = taken(x, axis, start_of(start, x.shape[axis] - size) + positions(size))
+    return x
+
+
+@rule("dynamic_update_slice")
+def dynamic_update_slice(call: Call) -> Tensor:
+    """The operand, but where a position lies in the window the element of the update there."""
+    x, update, *starts = call.inputs
+    if not update.size:
+        return x
+    inside = Tensor(True)
+    for axis, start in enumerate(starts):
+        n, size = x.shape[axis], update.shape[axis]
+        at = positions(n) - start_of(start, n - size)
+        inside = inside & along((at >= 0) & (at < size), axis, x.ndim)
+        update = taken(update, axis, start_of(at, size - 1))
+    return inside.where(update, x)
+
+
+@rule("gather")
+def gather(call: Call) -> Tensor:
+    """Each element of the result has a place in the operand in row-major order."""
+    x, starts = call.inputs
+    has = call.library.stablehlo.GatherDimensionNumbers(call.op.attributes["dimension_numbers"])
+    sizes, vector = call.ints("slice_sizes"), has.index_vector_dim
+    if vector == starts.ndim:
+        starts = starts.reshape(*starts.shape, 1)
+    order = [k for k in range(starts.ndim) if k != vector]
+    starts = starts.permute(*order, vector)
+    *batch, _ = starts.shape
+    strides = [prod(x.shape[k + 1 :]) for k in range(x.ndim)]
+    place = full(Tensor(0, dtypes.int64), batch)
+    for column, axis in enumerate(has.start_index_map):
+        start = starts.shrink(*((0, n) for n in batch), (column, column + 1)).reshape(batch)
+        place = place + start_of(start, x.shape[axis] - sizes[axis]) * strides[axis]
+    pairs = zip(has.operand_batching_dims, has.start_indices_batching_dims, strict=True)
+    for axis, of in pairs:
+        at = positions(x.shape[axis]) * strides[axis]
+        place = place + along(at, order.index(of), len(batch))
+    gone = {*has.collapsed_slice_dims, *has.operand_batching_dims}
+    kept = [k for k in range(x.ndim) if k not in gone]
+    inner = np.zeros([sizes[k] for k in kept], np.int64)
+    for k, axis in enumerate(kept):
+        shape = [-1 if j == k else 1 for j in range(len(kept))]
+        inner = inner + (np.arange(sizes[axis]) * strides[axis]).reshape(shape)
+    places = place.reshape(*batch, *[1] * len(kept)) + constant(inner, dtypes.int64)
+    found = x.reshape(x.size)[places.reshape(places.size)].reshape(places.shape)
+    offsets = [*has.offset_dims]
+    rest = [k for k in range(found.ndim) if k not in offsets]
+    target = [*rest, *offsets]
+    return found.permute([target.index(k) for k in range(found.ndim)])
