@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from uop.compiler.pipeline import compile as compile
     from uop.conformance.adapters.stablehlo.read import from_stablehlo as from_stablehlo
+    from uop.conformance.adapters.stablehlo.traced import flat as flat
     from uop.conformance.adapters.stablehlo.write import to_flat as to_flat
     from uop.conformance.adapters.stablehlo.write import to_stablehlo as to_stablehlo
     from uop.interpreter.evaluate import evaluate as evaluate
@@ -63,6 +64,7 @@ _HOME = {
     "evaluate": "uop.interpreter.evaluate",
     "evaluate_full": "uop.interpreter.evaluate",
     "exp": "uop.spec.frontend.functions",
+    "flat": "uop.conformance.adapters.stablehlo.traced",
     "from_dlpack": "uop.spec.frontend.functions",
     "from_stablehlo": "uop.conformance.adapters.stablehlo.read",
     "full": "uop.spec.frontend.functions",
@@ -103,6 +105,7 @@ __all__ = [
     "evaluate",
     "evaluate_full",
     "exp",
+    "flat",
     "from_dlpack",
     "from_stablehlo",
     "full",

@@ -1,9 +1,10 @@
-"""The evaluators of Tensors by name: the interpreter, and the targets of the compiler."""
+"""The evaluators of Tensors by name: the interpreter, the compiler's targets, other backends."""
 
 from functools import partial
 
 from uop.interpreter.frontend import NumpyEvaluator
 from uop.interpreter.numeric.storage import Array
+from uop.spec.distribution import entry_points
 from uop.spec.frontend.evaluator import EVALUATORS, Evaluator, install
 from uop.spec.uop import UOp
 
@@ -16,6 +17,8 @@ def install_evaluators() -> None:
     EVALUATORS["interpreter"] = NumpyEvaluator
     for target in TARGETS:
         EVALUATORS[target] = partial(_compiled, target)
+    for entry in entry_points("uop.backends"):
+        EVALUATORS.setdefault(entry.name, partial(_adapted, entry.name))
     install(NumpyEvaluator())
 
 
@@ -24,5 +27,22 @@ def _compiled(target: str) -> Evaluator:
 
     def run(root: UOp, inputs: dict[int, Array]) -> object:
         return compile(root, target).run(inputs)
+
+    return NumpyEvaluator(run)
+
+
+def _adapted(name: str) -> Evaluator:
+    """A backend of the suite, in this process; UnsupportedError where it lacks something."""
+    from uop.cli.programs.backend import outputs_of
+    from uop.conformance.backends import load
+    from uop.conformance.protocol.types import Program
+    from uop.spec.text.program import print_program
+
+    adapter = load(name)
+    adapter.hello()
+
+    def run(root: UOp, inputs: dict[int, Array]) -> object:
+        (outcome,) = adapter.run([Program(print_program(root), (inputs,))])
+        return outputs_of(name, outcome)[0]
 
     return NumpyEvaluator(run)

@@ -60,12 +60,14 @@ def build(values: Sequence[UOp], builder: Builder[V]) -> list[V]:
 
     UnsupportedError for what the library cannot express.
     """
-    walk = _Walk(builder)
+    walk = Walk(builder)
     return [walk.value(u) for u in values]
 
 
 @dataclass(slots=True)
-class _Walk(Generic[V]):
+class Walk(Generic[V]):
+    """A builder, and what it has made of nodes."""
+
     builder: Builder[V]
     _done: dict[UOp, V] = field(default_factory=dict)
 
@@ -104,7 +106,7 @@ class _Walk(Generic[V]):
             return self._index(u)
         if u.op is Op.STACK:
             return self._stack(u)
-        return self._moved(u, self._done[u.src[0]])
+        return self._moved(u, self._done[_viewed(u)])
 
     def _elementwise(self, u: UOp) -> V:
         table = compositions(self.builder.ops, self.builder.partial)
@@ -192,12 +194,21 @@ class _Walk(Generic[V]):
 def _operands(u: UOp) -> tuple[UOp, ...]:
     """The operands that are values: no sizes, and no constants that are read as numbers."""
     if u.op in RESIZED:
-        return u.src[:1]
+        return (_viewed(u),)
     if u.op in LEAVES:
         return ()
     if u.op is Op.INDEX:
         return (u.src[0], *(i for i in u.src[1:] if i.op is not Op.CONST))
     return u.src
+
+
+def _viewed(u: UOp) -> UOp:
+    """The operand of a view. A RESHAPE below an EXPAND that adds leading axes is one broadcast."""
+    t = u.src[0]
+    if u.op is not Op.EXPAND or t.op is not Op.RESHAPE or t.shape == u.shape:
+        return t
+    inner = t.src[0]
+    return inner if t.shape == (1,) * (len(t.shape) - len(inner.shape)) + inner.shape else t
 
 
 def _static(shape: Shape) -> tuple[int, ...]:

@@ -134,8 +134,9 @@ def function(head: str, lines: Sequence[str], results: str, types: Sequence[str]
 
 def literal(value: Array, dtype: DType) -> str:
     """A constant in MLIR: numbers, and the bits of a float whose short form is another number."""
-    texts = [_number(v, dtype) for v in value.reshape(-1)]
-    return texts[0] if value.shape == () else f"[{', '.join(texts)}]"
+    if value.shape == ():
+        return _number(value, dtype)
+    return f"[{', '.join(literal(np.asarray(v), dtype) for v in value)}]"
 
 
 def _number(v: Array, dtype: DType) -> str:
