@@ -220,7 +220,7 @@ def test_an_op_without_a_composition_is_unsupported() -> None:
         ),
         ('%0 = PARAM [2] {slot=0, dtype=int32, device=("A","B")}', "on the devices"),
         ("%0 = PARAM [] {slot=0, dtype=index, min=1, max=4}\n%1 = CONST {value=1, dtype=int32}\n"
-         "%2 = RESHAPE %1, [1]\n%3 = STACK %0\n%4 = EXPAND %2, %3", "a size that is not a number"),
+         "%2 = RESHAPE %1, [1]\n%3 = STACK %0\n%4 = EXPAND %2, %3", "expected sizes that are numbers"),
     ],
 )  # fmt: skip
 def test_other_programs_are_unsupported(text: str, said: str) -> None:
