@@ -96,6 +96,13 @@ class Log(Display):
         self.write(line)
 
 
+class Brief(Log):
+    """A log of the progress alone."""
+
+    def finished(self, report: Report) -> None:
+        """Another form shows the result."""
+
+
 class Screen(Display):
     """A table of levels that is redrawn in place during the run."""
 
