@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from uop.conformance.judging.verdict import Status
 from uop.conformance.report.comparison import VotedCase, digest_of
-from uop.conformance.report.model import Failure, Report
+from uop.conformance.report.model import Failure, Report, counted
 from uop.conformance.report.vote import AS_EXPECTED, counted_votes, results_in
 
 MOST = 200
@@ -21,6 +21,10 @@ class Answer:
 
     status: Status | None
     gives: str
+
+    @property
+    def fails(self) -> bool:
+        return self.status is not None and self.status.is_failure
 
     @property
     def says(self) -> str:
@@ -50,14 +54,22 @@ class Disagreement:
     @property
     def fails(self) -> list[str]:
         """The backends that fail with it."""
-        return [name for name, one in self.answers.items() if one.status and one.status.is_failure]
+        return [name for name, answer in self.answers.items() if answer.fails]
 
     @property
     def vote(self) -> VotedCase:
         judged = {n: a for n, a in self.answers.items() if a.status not in (None, Status.SKIPPED)}
         says = {name: answer.says for name, answer in self.answers.items()}
-        counted = {n: a.gives if n in self.fails else AS_EXPECTED for n, a in judged.items()}
-        return counted_votes(self.failure.id, says, counted)
+        given = {n: a.gives if a.fails else AS_EXPECTED for n, a in judged.items()}
+        return counted_votes(self.failure.id, says, given)
+
+    @property
+    def outcome(self) -> str:
+        """How many fail, and what the votes say, in which the interpreter has one."""
+        vote, statuses = self.vote, [answer.status for answer in self.answers.values()]
+        judged = len(self.fails) + statuses.count(Status.PASSED)
+        odd = f": {', '.join(vote.odd)}" if vote.odd else ""
+        return f"{len(self.fails)} of {counted(judged, 'backend')} fail; {vote.verdict}{odd}."
 
     @property
     def inputs(self) -> str:
@@ -89,8 +101,8 @@ def disagreements(every: Sequence[Report]) -> list[Disagreement]:
 
 def _is_alike(first: Failure, other: Failure) -> bool:
     """Whether two causes of different backends look like one: by signature, or on one case."""
-    shared = first.ops == other.ops and first.id in (other.id, *other.cases)
-    return first.signature == other.signature or shared
+    shared = {first.id, *first.cases} & {other.id} or {other.id, *other.cases} & {first.id}
+    return first.signature == other.signature or (first.ops == other.ops and bool(shared))
 
 
 def _disagreement(every: Sequence[Report], group: Mapping[str, Failure]) -> Disagreement:

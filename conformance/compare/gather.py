@@ -132,8 +132,8 @@ def _require_different(named: Sequence[tuple[str, str]]) -> None:
     seen: dict[str, str] = {}
     for name, source in named:
         if name in seen:
-            places = " and in ".join(dict.fromkeys((seen[name], source)))
-            raise OptionError(f"expected different backends, found {name} twice: in {places}")
+            places = " and ".join(dict.fromkeys((seen[name], source)))
+            raise OptionError(f"expected different backends, found {name} twice: {places}")
         seen[name] = source
     if len(seen) < 2:
         found = f"{len(seen)}: {', '.join(seen)}; `uop conform` judges one"

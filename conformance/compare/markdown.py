@@ -58,15 +58,14 @@ def _rows(rows: Sequence[Disagreement]) -> Iterator[str]:
     if rows:
         yield "## Programs on which they differ\n\nOrdinary values first."
     for row in rows[:MOST_ROWS]:
-        failure, vote = row.failure, row.vote
+        failure = row.failure
         operands = f"For {in_decimals(row.inputs)}: " if row.inputs else ""
-        accepted = f"accepted {in_decimals(row.accepted)}; " if row.accepted else ""
-        odd = f": {', '.join(vote.odd)}" if vote.odd else ""
+        accepted = f"accepted {in_decimals(row.accepted)}. " if row.accepted else ""
         answers = [[name, in_decimals(one.says)] for name, one in row.answers.items()]
         yield "\n\n".join(
             [
                 f"### {_cell(title_of(failure))}",
-                _cell(f"{operands}{accepted}{vote.verdict}{odd}."),
+                _cell(f"{operands}{accepted}{row.outcome}"),
                 _table(["backend", "gives"], answers),
                 _block(failure.text),
             ]

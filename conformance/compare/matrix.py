@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from uop.conformance.checks import STRICT
 from uop.conformance.judging.lowering import LEAVES_OUT
 from uop.conformance.judging.verdict import NOT_COMPUTING
 from uop.conformance.profile.card import Card, Observation
@@ -15,7 +16,7 @@ from uop.conformance.report.model import Cell, Report, counted
 from uop.conformance.report.tally import main_reason
 from uop.spec.errors import UopError
 from uop.spec.latitude import KNOBS
-from uop.spec.text.profile_text import parse_profile
+from uop.spec.text.profile_text import parse_profile, profile_of
 from uop.spec.text.uop_file import parse_file
 
 
@@ -35,12 +36,11 @@ MARKS = {
     State.LIBERTY: "≈",
     State.COMPOSED: "∘",
     State.FAILS: "✕",
-    State.NOT_SUPPORTED: "–",
+    State.NOT_SUPPORTED: "·",
     State.NOT_JUDGED: "?",
 }
 """The mark of each state, in the order of a legend."""
 NOT_SEEN = "not observed"
-STRICT = "strict"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +169,15 @@ def _knob(report: Report, card: Card, knob: str) -> str:
     entries = [entry for entry in card.entries if entry.knob == knob]
     if twofold := [entry.observed for entry in entries if not entry.consistent]:
         return ", ".join(twofold)
-    if entries:
-        return card.knobs().get(knob, STRICT)
+    seen = {name: value for name, value in card.knobs().items() if name == knob}
     try:
-        declared = parse_profile(report.profile).declared().get(knob)
+        profile = profile_of(seen) if entries else parse_profile(report.profile)
     except UopError:
-        declared = None
-    return f"{declared} (declared)" if declared else NOT_SEEN
+        return NOT_SEEN
+    value = profile.declared().get(knob)
+    if entries:
+        return value or STRICT
+    return f"{value} (declared)" if value else NOT_SEEN
 
 
 def _point(card: Card, point: str) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
 from uop.conformance.compare.badge import badge
 from uop.conformance.compare.columns import Column, columns, compare_command
-from uop.conformance.compare.disagreements import MOST, Disagreement, disagreements
+from uop.conformance.compare.disagreements import Answer, Disagreement, disagreements
 from uop.conformance.compare.matrix import MARKS, NOT_SEEN, Choice, Square, State, choices, matrix
+from uop.conformance.judging.verdict import Status
 from uop.conformance.report.html.markup import (
     Html,
     block,
@@ -29,35 +30,33 @@ from uop.conformance.suite.case import ALL_LEVELS
 from uop.spec.latitude import KNOBS
 
 TITLE = "Backends side by side"
+INTRO = (
+    "Each is judged by the executable specification of the UOp language: a result is right if the "
+    "specification accepts it, to the bit. A liberty is a result that only the profile of the "
+    "backend accepts."
+)
 Links = Mapping[tuple[str, str], int]
-"""By backend and row of the matrix the number of the first disagreement about them."""
+"""By backend and row of the matrix the number of the first program on which they differ there."""
 
 
 def page(report: Report) -> str:
-    """The document. The first screen has the verdicts and the matrix."""
+    """The document. The first screen has the verdicts and the first ops."""
     shown, rows = columns(report), disagreements(report.every)
     css = files("uop.conformance.compare").joinpath("page.css").read_text(encoding="utf-8")
-    intro = (
-        "Each is judged by the executable specification of the UOp language: a result is right "
-        "if the specification accepts it, to the bit."
-    )
+    found = f"{counted(len(rows), 'program')} on which they differ, ordinary values first"
     parts = [
-        tag("h1", TITLE) + tag("p", intro),
-        _backends(shown),
-        section("matrix", "Every op on every backend", _matrix(report, shown, links_of(rows))),
-        section(
-            "differences",
-            f"{counted(len(rows), 'program')} on which they differ" if rows else "",
-            *(_row(report, k, row) for k, row in enumerate(rows)),
-        ),
-        section("choices", "What each chooses where the specification is open", _choices(report)),
-        section("skipped", "What was not judged, and why", *map(_skipped, report.every)),
-        section("again", "Judge them again", block(compare_command(report)), _suite(report)),
+        ("ops", "Every op on every backend", _matrix(report, shown, _links(rows))),
+        ("choices", "What each chooses where the specification is open", _choices(report)),
+        ("differences", found, "".join(_rows(report, rows))),
+        ("skipped", "What was not judged, and why", "".join(map(_skipped, report.every))),
+        ("again", "Judge them again", _again(report)),
     ]
-    return document(TITLE, "".join(parts), css)
+    links = (tag("a", title, href=f"#{id}") for id, title, inside in parts if inside)
+    head = tag("h1", TITLE) + tag("p", INTRO) + _backends(shown) + tag("nav", "".join(links))
+    return document(TITLE, head + "".join(section(*part) for part in parts), css)
 
 
-def links_of(rows: Sequence[Disagreement]) -> Links:
+def _links(rows: Sequence[Disagreement]) -> Links:
     found: dict[tuple[str, str], int] = {}
     for number, row in enumerate(rows):
         for name, cause in row.causes.items():
@@ -77,112 +76,105 @@ def _backends(shown: Sequence[Column]) -> Html:
         for c in shown
     ]
     header = ["backend", "verdict", "programs", "failed", "not judged", "profile, or the reason"]
-    return tag("div", table("Verdicts", header, rows, "wide"), class_="badges")
+    return tag("div", table("", header, rows, "wide"), class_="verdicts")
 
 
 def _matrix(report: Report, shown: Sequence[Column], links: Links) -> Html:
     every = report.every
-    absent = shown[len(every) :]
     head = tag("th", "op", scope="col") + "".join(
-        tag("th", escape(c.name), scope="col", title=c.verdict, class_=c.kind) for c in shown
+        tag("th", escape(c.name), scope="col", title=f"{c.name}: {c.verdict}", class_=c.kind)
+        for c in shown
     )
-    body = "".join(
-        tag(
-            "tr",
-            tag("th", escape(WHOLE.get(name, name)), scope="row")
-            + "".join(
-                _square(square, links.get((one.options.backend, name)))
-                for one, square in zip(every, squares, strict=True)
-            )
-            + "".join(tag("td", "", title=c.verdict) for c in absent),
-        )
-        for name, squares in matrix(every).items()
-    )
+    absent = "".join(tag("td", "", title=c.verdict) for c in shown[len(every) :])
+    body = ""
+    for name, squares in matrix(every).items():
+        pairs = zip(every, squares, strict=True)
+        cells = (_square(square, links.get((r.options.backend, name))) for r, square in pairs)
+        title = tag("th", escape(WHOLE.get(name, name)), scope="row")
+        body += tag("tr", title + "".join(cells) + absent)
+    if not body:
+        return ""
     legend = "".join(f"<b>{mark}</b> {escape(state)}" for state, mark in MARKS.items())
-    grid = tag("caption", "Programs, or failing programs of all", class_="hidden")
-    grid += tag("thead", tag("tr", head)) + tag("tbody", body)
-    note = " with the number of programs, or of those that fail; blank: not started"
-    return tag("p", legend + note, class_="legend marks") + tag(
-        "div", tag("table", grid), class_="matrix", tabindex="0"
-    )
+    says = "; a number counts programs, or those of all that fail; blank: not started"
+    caption = tag("caption", "What each backend does with each op", class_="hidden")
+    grid = caption + tag("thead", tag("tr", head)) + tag("tbody", body)
+    scroll = tag("div", tag("table", grid), class_="matrix", tabindex="0")
+    return tag("p", legend + says, class_="legend marks") + scroll
 
 
 def _square(square: Square, link: int | None) -> Html:
-    text = escape(square.text)
-    is_linked = square.state is State.FAILS and link is not None
-    inside = tag("a", text, href=f"#d{link}") if is_linked else text
-    return tag(
-        "td", inside, class_=square.state.name.lower(), title=f"{square.state}: {square.why}"
-    )
-
-
-def _row(report: Report, number: int, row: Disagreement) -> Html:
-    failure, vote = row.failure, row.vote
-    odd = f": {', '.join(vote.odd)}" if vote.odd else ""
-    counted_ = (
-        f"{len(row.fails)} of {len(row.answers)} fail; the votes with the interpreter's say: "
-    )
-    where = tag("p", f"for {both(row.inputs)}") if row.inputs else ""
-    accepted = tag("p", f"accepted: {both(row.accepted)}") if row.accepted else ""
-    answers = [
-        [
-            escape(name),
-            tag("span", both(answer.says), class_="wrong" if name in row.fails else ""),
-            escape(row.causes[name].signature) if name in row.causes else "",
-        ]
-        for name, answer in row.answers.items()
-    ]
-    again = ""
-    if failure.level in ALL_LEVELS:
-        options = next(r.options for r in report.every if r.options.backend == row.backend)
-        again = block(case_command(options, failure.id))
-    remarks = "".join(tag("p", escape(f"{row.backend}: {one}.")) for one in failure.remarks)
-    return tag(
-        "article",
-        tag("h3", escape(title_of(failure)))
-        + tag("p", escape(f"{counted_}{vote.verdict}{odd}."), class_="quiet")
-        + where
-        + accepted
-        + table("", ["backend", "gives", "cause in its report"], answers)
-        + remarks
-        + tag("details", tag("summary", "The program") + block(failure.text) + again),
-        id=f"d{number}",
-    )
+    inside, title = escape(square.text), f"{square.state}: {square.why}"
+    if square.state is State.FAILS and link is not None:
+        inside = tag("a", inside, href=f"#d{link}")
+    return tag("td", inside, class_=square.state.name.lower(), title=title)
 
 
 def _choices(report: Report) -> Html:
-    every = report.every
     rows = [
         [_named(choice), *(_observed(choice, text) for text in choice.observed)]
-        for choice in choices(every)
+        for choice in choices(report.every)
     ]
-    header = ["choice", *(one.options.backend for one in every)]
-    return table("Observed by small programs", header, rows, "wide") if rows else ""
+    header = ["choice", *(one.options.backend for one in report.every)]
+    title = "As small programs have shown; ≠ where they differ"
+    return table(title, header, rows, "wide") if rows else ""
 
 
 def _named(choice: Choice) -> Html:
-    mark = "≠ " if choice.differs else ""
-    name = f"{mark}{code(choice.name)}" if choice.name in KNOBS else mark + escape(choice.name)
-    return name + (f"<br>{tag('small', escape(choice.meaning))}" if choice.meaning else "")
+    name = code(choice.name) if choice.name in KNOBS else escape(choice.name)
+    meaning = f"<br>{tag('small', escape(choice.meaning))}" if choice.meaning else ""
+    return f"{'≠ ' * choice.differs}{name}{meaning}"
 
 
 def _observed(choice: Choice, text: str) -> Html:
-    is_other = choice.differs and text not in (choice.usual, NOT_SEEN)
-    return tag("span", escape(text), class_="differs" if is_other else "")
+    class_ = "absent" if text == NOT_SEEN else ""
+    if choice.differs and text not in (choice.usual, NOT_SEEN):
+        class_ = "differs"
+    return tag("span", escape(text), class_=class_)
+
+
+def _rows(report: Report, rows: Sequence[Disagreement]) -> Iterator[Html]:
+    options = {one.options.backend: one.options for one in report.every}
+    for number, row in enumerate(rows):
+        failure = row.failure
+        answers = [
+            [escape(name), _answer(answer), code(cause.signature) if cause else ""]
+            for name, answer in row.answers.items()
+            for cause in [row.causes.get(name)]
+        ]
+        operands = f"For {both(row.inputs)}. " if row.inputs else ""
+        accepted = f"Accepted: {both(row.accepted)}." if row.accepted else ""
+        remarks = (escape(f"{row.backend}: {one}.") for one in failure.remarks)
+        again = ""
+        if failure.level in ALL_LEVELS:
+            again = block(case_command(options[row.backend], failure.id))
+        yield tag(
+            "article",
+            tag("h3", escape(title_of(failure)))
+            + tag("p", escape(row.outcome), class_="quiet")
+            + "".join(tag("p", line) for line in (operands + accepted, *remarks) if line)
+            + table("", ["backend", "gives", "its cause"], answers)
+            + tag("details", tag("summary", "The program") + block(failure.text) + again),
+            id=f"d{number}",
+        )
+
+
+def _answer(answer: Answer) -> Html:
+    if answer.status in (None, Status.SKIPPED):
+        return tag("span", escape(answer.says), class_="absent")
+    if answer.fails:
+        return tag("span", both(answer.says), class_="wrong")
+    return both(answer.says)
 
 
 def _skipped(report: Report) -> Html:
     lines = skipped_lines(report)
     if not lines:
         return ""
-    count = f"{report.options.backend}: {counted(report.summary.skipped, 'program')}"
-    return tag("details", tag("summary", escape(count)) + block("\n".join(lines)))
+    title = f"{report.options.backend}: {counted(report.summary.skipped, 'program')}"
+    return tag("details", tag("summary", escape(title)) + block("\n".join(lines)))
 
 
-def _suite(report: Report) -> Html:
-    return tag(
-        "p",
-        escape(f"uop {report.suite}, generator {report.generator.version}. At most {MOST} programs "
-               "are shown, ordinary values first."),
-        class_="quiet",
-    )  # fmt: skip
+def _again(report: Report) -> Html:
+    made = f"Made by uop {report.suite}; its cases are those of generator "
+    made += f"{report.generator.version} and seed {report.options.seed}."
+    return block(compare_command(report)) + tag("p", escape(made), class_="quiet")

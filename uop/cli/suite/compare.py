@@ -96,7 +96,7 @@ def command(
     with shown(BRIEF) as display:
         poll = compare(sources, options, display)
     problems = [*poll.problems, *files.write(poll.report)]
-    for line in lines_of(poll.report, json):
+    for line in lines_of(poll.report, files):
         click.echo(line)
     if problems:
         raise OptionError("\n".join(problems))

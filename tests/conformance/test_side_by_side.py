@@ -1,0 +1,390 @@
+"""Backends side by side: states of ops, choices, programs on which they differ, every form."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from reports import CRASHED, FAILED, FAILURE, PASSED, SKIPPED, WRONG, report
+
+from uop.conformance.checks import OptionError
+from uop.conformance.compare.badge import badge
+from uop.conformance.compare.columns import columns, compare_command
+from uop.conformance.compare.disagreements import Answer, disagreements
+from uop.conformance.compare.files import Files
+from uop.conformance.compare.gather import compare, compared, without_times
+from uop.conformance.compare.markdown import markdown
+from uop.conformance.compare.matrix import MARKS, NOT_SEEN, Square, State, choices, matrix
+from uop.conformance.compare.page import page
+from uop.conformance.compare.text import lines_of
+from uop.conformance.judging.lowering import LEAVES_OUT
+from uop.conformance.judging.verdict import Status, Verdict
+from uop.conformance.profile.card import Observation
+from uop.conformance.report.comparison import Outcome, Tried, digest_of
+from uop.conformance.report.format import parse_report, read_report, report_text
+from uop.conformance.report.model import Report
+from uop.conformance.report.origin import Origin
+from uop.conformance.run.options import Options
+from uop.conformance.suite.vocabulary import Vocabulary
+
+TIED = Tried(digest_of(FAILURE.text), Status.PASSED, "0x1p+0")
+MISSING = "gone: no such library"
+LIBERTY = """case card
+%0 = PARAM [] {slot=0, dtype=float32} : float32[]
+%1 = EXP2 %0 : float32[]
+input 0 = 0x0p+0
+expect 0 = 0x1p+0
+"""
+
+
+def ran(*verdicts: Verdict, name: str = "other", **fields: Any) -> Report:
+    """A report whose backend lists EXP2 and SIN on floats."""
+    made = report(*verdicts, backend=name)
+    listed = Vocabulary("abc", frozenset({"EXP2", "SIN"}), frozenset({"float16", "float32"}))
+    generator = replace(made.generator, vocabulary=listed)
+    return replace(made, **{"generator": generator, **fields})
+
+
+def failing(name: str = "some", **fields: Any) -> Report:
+    return ran(PASSED, FAILED, name=name, **{"failures": (FAILURE,), **fields})
+
+
+def seen(knob: str, observed: str, declares: str = "", *, ok: bool = True) -> Observation:
+    point = knob or "NaN payload"
+    return Observation(point, knob, observed, declares, ok, ("MAX(0x1p+0) = 1",), repro=LIBERTY)
+
+
+def everything() -> Report:
+    card = (seen("max_nan", "the NaN", "propagate"), replace(seen("", "kept"), point="NaN payload"))
+    taken = replace(seen("contract", "fused", "true"), example="x * x, strict 1")
+    parts = [
+        ran(PASSED, name="interpreter", card=card, tried=(TIED,)),
+        failing(),
+        ran(PASSED, SKIPPED, name="liberal", card=(taken,), tried=(TIED,)),
+        ran(PASSED, name="adapter", composed={"EXP2": ("MUL", "ADD")}),
+        ran(name="a <b>|`c`", summary=replace(ran().summary, lost="it is gone")),
+    ]
+    return compared([without_times(one) for one in parts], [MISSING])
+
+
+def states(*every: Report) -> dict[str, list[State]]:
+    return {name: [square.state for square in row] for name, row in matrix(every).items()}
+
+
+def test_each_state_of_an_op() -> None:
+    *judged, lost = everything().every
+    assert states(*judged, lost)["EXP2"] == [
+        State.CONFORMS,
+        State.FAILS,
+        State.LIBERTY,
+        State.COMPOSED,
+        State.NOT_JUDGED,
+    ]
+    assert states(*judged, lost)["SIN"] == [
+        State.NOT_JUDGED,
+        State.NOT_JUDGED,
+        State.NOT_SUPPORTED,
+        State.NOT_JUDGED,
+        State.NOT_JUDGED,
+    ]
+    assert matrix(judged)["EXP2"][1].text == "✕ 1/2"
+    assert matrix(judged)["EXP2"][1].why == "1 of 2 programs fail, on float32"
+    assert matrix([lost, *judged])["EXP2"][0].why == "it is gone"
+    assert matrix(judged)["SIN"][2] == Square(State.NOT_SUPPORTED, 0, 0, "no float16")
+    assert set(MARKS) == set(State)
+
+
+def test_an_op_that_a_backend_does_not_list_is_not_supported() -> None:
+    cos = replace(PASSED, id="op/SQRT/float32/edges/0@2")
+    (row,) = [row for name, row in matrix([report(cos), ran(PASSED)]).items() if name == "SQRT"]
+    assert (row[1].state, row[1].why) == (State.NOT_SUPPORTED, "the backend does not list it")
+    left = replace(SKIPPED, reason=f"the run{LEAVES_OUT}float16")
+    assert states(ran(left))["SIN"] == [State.NOT_JUDGED]
+
+
+def test_a_known_failure_is_a_failure_and_the_levels_come_last() -> None:
+    known = replace(FAILED, status=Status.KNOWN, failure=None)
+    found = states(ran(known, CRASHED), ran(PASSED))
+    assert found == {
+        "EXP2": [State.FAILS, State.CONFORMS],
+        "graph": [State.FAILS, State.NOT_JUDGED],
+    }
+
+
+def test_what_backends_choose_is_compared() -> None:
+    cards = [
+        (seen("max_nan", "the NaN", "propagate"), seen("ftz", "kept"), seen("", "kept")),
+        (seen("max_nan", "number", "number"), seen("ftz", "kept"), seen("", "quiet")),
+        (seen("max_nan", "number and NaN", "either", ok=False), seen("reassociate", "no", "false")),
+    ]
+    made = [ran(PASSED, name=str(k), card=card) for k, card in enumerate(cards)]
+    made.append(ran(PASSED, name="3", profile="ftz=float16"))
+    by_name = {choice.name: choice for choice in choices(made)}
+    assert by_name["max_nan"].observed == ("propagate", "number", "number and NaN", NOT_SEEN)
+    assert by_name["ftz"].observed == ("strict", "strict", NOT_SEEN, "float16 (declared)")
+    assert by_name["reassociate"].observed[2] == "strict"
+    assert by_name["NaN payload"].observed == ("kept", "quiet", NOT_SEEN, NOT_SEEN)
+    assert {name for name, choice in by_name.items() if choice.differs} == {
+        "max_nan",
+        "ftz",
+        "NaN payload",
+    }
+    assert by_name["ftz"].usual == "strict"
+
+
+def test_causes_of_one_signature_or_case_are_one_disagreement() -> None:
+    elsewhere = replace(FAILURE, id="op/EXP2/float16/a/0@2", signature="x", cases=("b", FAILED.id))
+    more = replace(FAILURE, signature="result SIN", ops=("SIN",), id="op/SIN/float32/a/0@2")
+    made = [
+        failing(),
+        failing("same"),
+        failing("explains", failures=(elsewhere,)),
+        failing("two", failures=(FAILURE, replace(FAILURE, signature="result EXP2 float32 #2"))),
+        failing("apart", failures=(more,)),
+    ]
+    found = disagreements(made)
+    assert [list(row.causes) for row in found] == [
+        ["explains", "some", "same", "two"],
+        ["two"],
+        ["apart"],
+    ]
+
+
+def test_ordinary_values_and_many_cells_come_first() -> None:
+    wide = ("op/A/int8/a/0@2", "op/B/int8/a/0@2")
+    causes = (
+        replace(FAILURE, signature="special"),
+        replace(FAILURE, signature="narrow", ordinary=True, ops=("A",)),
+        replace(FAILURE, signature="wide", ordinary=True, ops=("B",), cases=wide),
+    )
+    found = disagreements([failing(failures=causes)])
+    assert [row.failure.signature for row in found] == ["wide", "narrow", "special"]
+
+
+def test_what_each_backend_gives_on_a_program() -> None:
+    wrong = replace(TIED, status=Status.FAILED, gives="0x1p+1")
+    own = replace(
+        FAILURE, text="another", values=(replace(WRONG, got="0x1p+7"),), id="op/A/b/c/0@2"
+    )
+    made = [
+        failing(),
+        ran(PASSED, name="tried", tried=(TIED,)),
+        ran(PASSED, name="wrong", tried=(wrong,)),
+        ran(PASSED, name="without", tried=(replace(TIED, status=Status.SKIPPED, gives="no EXP2"),)),
+        failing("own", failures=(own,)),
+        ran(replace(FAILED, status=Status.PASSED, failure=None), name="by its cases"),
+        ran(FAILED, name="fails by its cases"),
+        ran(name="not run"),
+    ]
+    (row,) = disagreements(made)
+    assert {name: answer.says for name, answer in row.answers.items()} == {
+        "some": "0x1p+1",
+        "tried": "0x1p+0 (accepted)",
+        "wrong": "0x1p+1",
+        "without": "not supported: no EXP2",
+        "own": "0x1p+7, on op/A/b/c/0@2",
+        "by its cases": "accepted",
+        "fails by its cases": "failed",
+        "not run": "not run",
+    }
+    assert row.fails == ["some", "wrong", "own", "fails by its cases"]
+    assert (row.inputs, row.accepted) == ("0x0p+0", "0x1p+0")
+    assert row.outcome.startswith("4 of 6 backends fail; no majority: some, wrong, own")
+
+
+def test_the_votes_count_what_came() -> None:
+    fails = replace(TIED, status=Status.FAILED, gives="0x1p+1")
+    alike = [failing(), ran(name="b", tried=(fails,)), ran(name="c", tried=(fails,))]
+    (row,) = disagreements(alike)
+    assert row.vote.verdict is Outcome.SUSPECT
+    (row,) = disagreements([failing(), *(ran(name=n, tried=(TIED,)) for n in "bc")])
+    assert (row.vote.verdict, row.vote.odd) == (Outcome.ODD, ("some",))
+    assert compared([failing(), ran(name="b", tried=(TIED,))]).vote is not None
+
+
+def test_a_status_that_says_all_needs_no_value() -> None:
+    assert Answer(Status.CRASHED, "").says == "crashed"
+    assert Answer(Status.PASSED, "").says == "accepted"
+
+
+def test_every_form_names_every_backend_and_what_differs() -> None:
+    made = everything()
+    for text in (page(made), markdown(made), "\n".join(lines_of(made, Files()))):
+        for said in ("interpreter", "some", "liberal", "adapter", "gone", "no such library"):
+            assert said in text, said
+        for said in ("odd one out: some", "not started", "1 cause", "it is gone"):
+            assert said in text, said
+    html = page(made)
+    assert 'href="#d0">✕ 1/2</a>' in html
+    assert 'id="d0"' in html
+    assert "x * x, strict 1" in html
+    assert "composed of MUL, ADD" in html
+    assert "a &lt;b&gt;|`c`" in html
+    assert "%1 = EXP2 %0" in html
+    assert f"uop conform some --seed 0 --case {FAILURE.id}" in html
+    assert "a \\<b\\>\\|\\`c\\`" in markdown(made)
+
+
+def test_the_page_is_whole_and_loads_nothing() -> None:
+    html = page(everything())
+    assert not re.search(r"<script|<link(?! rel=\"icon\" href=\"data:,\")|<img|@import|url\(", html)
+    ids = re.findall(r' id="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]+)"', html)) <= set(ids)
+    body = html.partition("<body>")[2]
+    ElementTree.fromstring("<body>" + body.replace("<br>", "<br/>").removesuffix("</html>\n"))
+    assert len(re.findall("<tr>", markdown(everything()))) == 0
+
+
+def test_equal_reports_give_equal_files(tmp_path: Path) -> None:
+    """Without times, hosts and paths of machines; and what is written is read to the same."""
+    a, b = (
+        replace(
+            failing(),
+            origin=Origin(date, "host"),
+            summary=replace(failing().summary, seconds=seconds, peak_bytes=3),
+        )
+        for date, seconds in (("2030-01-01", 1.0), ("2031-01-01", 2.0))
+    )
+    one, other = (compared([without_times(r), without_times(ran(name="b"))]) for r in (a, b))
+    assert report_text(one) == report_text(other)
+    assert page(one) == page(other)
+    read = parse_report(report_text(everything()), "matrix.json")
+    for form in (page, markdown, report_text):
+        assert form(read) == form(everything())
+
+
+def test_a_large_comparison_stays_small() -> None:
+    """Ten backends of a hundred ops, each with sixty causes of its own."""
+    ids = [f"op/OP{k}/float32/edges/0@2" for k in range(100)]
+    verdicts = [replace(FAILED, id=id) for id in ids]
+    causes = [
+        replace(FAILURE, signature=f"s{k}", ops=(f"OP{k}",), text=FAILURE.text + "; x\n" * 20)
+        for k in range(60)
+    ]
+    every = [
+        report(
+            *verdicts,
+            backend=str(n),
+            failures=tuple(replace(c, signature=f"{c.signature} {n}", id=f"op/OP{k}/int8/{n}/0@2")
+                           for k, c in enumerate(causes)),
+        )
+        for n in range(10)
+    ]  # fmt: skip
+    made = compared(every)
+    assert len(page(made)) < 1_000_000
+    assert len(markdown(made)) < 500_000
+
+
+def test_a_badge_is_an_image_of_its_own() -> None:
+    shown = columns(everything())
+    drawn = [ElementTree.fromstring(badge(column)) for column in shown]
+    titles = [svg.findtext("{http://www.w3.org/2000/svg}title") for svg in drawn]
+    assert titles == [
+        f"uop conformance: {verdict}"
+        for verdict in (*("conforms", "1 cause"), *["conforms"] * 2, "inconclusive", "not started")
+    ]
+
+
+def test_the_command_that_judges_all_again() -> None:
+    options = replace(ran().options, levels=("op",), ops=("ADD", "MUL"), effort="smoke", seconds=9)
+    made = compared([replace(ran(PASSED), options=options)], [MISSING])
+    command = compare_command(made)
+    assert command == "uop compare other gone --level op --op ADD,MUL --effort smoke --time 9"
+
+
+def written(folder: Path, name: str, made: Report) -> str:
+    path = folder / name
+    path.write_text(report_text(made))
+    return str(path)
+
+
+def test_reports_are_compared_without_judging(tmp_path: Path) -> None:
+    sources = [written(tmp_path, f"{name}.json", failing(name)) for name in "ba"]
+    poll = compare(sources, Options(sources[0]))
+    assert [one.options.backend for one in poll.report.every] == ["b", "a"]
+    whole = [written(tmp_path, "c.json", ran(name="c")),
+             written(tmp_path, "all.json", compared(poll.report.every, [MISSING]))]  # fmt: skip
+    poll = compare(whole, Options(whole[0]))
+    assert [one.options.backend for one in poll.report.every] == ["c", "b", "a"]
+    assert poll.report.vote is not None
+    assert poll.report.vote.missing == (MISSING,)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"seed": 3}, "expected seed 0 as in {a}, found 3"),
+        ({"levels": ("op", "graph")}, "found op,graph"),
+        ({"ops": ("ADD",)}, "expected ops None as in {a}, found ADD"),
+        ({"effort": "smoke"}, "expected effort default as in {a}, found smoke"),
+        ({"effort": "fuzz"}, "expected a report of `uop conform`, found one of `uop fuzz`"),
+        ({"shard": "1/2"}, "found that of shard 1/2; `uop merge` joins the shards"),
+        ({"exported": Path("x"), "outputs": Path("y")}, "found one of `uop judge`"),
+    ],
+)
+def test_reports_of_other_cases_are_not_comparable(
+    tmp_path: Path, changed: dict[str, Any], said: str
+) -> None:
+    a, other = written(tmp_path, "a.json", ran(name="a")), ran(name="b")
+    b = written(tmp_path, "b.json", replace(other, options=replace(other.options, **changed)))
+    with pytest.raises(OptionError) as caught:
+        compare([a, b], Options(a))
+    assert str(caught.value).startswith(f"{b}: ")
+    assert said.format(a=a) in str(caught.value)
+
+
+def test_reports_of_another_suite_are_not_comparable(tmp_path: Path) -> None:
+    a = written(tmp_path, "a.json", ran(name="a"))
+    old = replace(ran(name="b"), generator=replace(ran().generator, version=1))
+    b = written(tmp_path, "b.json", old)
+    with pytest.raises(OptionError, match=r"expected generator 2 as in .*, found 1"):
+        compare([a, b], Options(a))
+    with pytest.raises(OptionError, match="expected generator 2 as in this uop, found 1"):
+        compare([b, "interpreter"], Options(b))
+    c = written(tmp_path, "c.json", replace(ran(name="c"), suite="0.0.1"))
+    with pytest.raises(OptionError, match=r"expected suite .* as in .*, found 0\.0\.1"):
+        compare([a, c], Options(a))
+
+
+def test_a_backend_comes_once(tmp_path: Path) -> None:
+    a = written(tmp_path, "a.json", ran(name="a"))
+    b = written(tmp_path, "b.json", ran(name="a"))
+    for sources, said in (
+        ([a, b], f"found a twice: {a} and {b}"),
+        ([a, a], f"found a twice: {a}"),
+        ([a, "a"], f"found a twice: {a} and the command line"),
+        (["interpreter", "interpreter"], "found interpreter twice: the command line"),
+        ([a], "expected at least two backends, found 1: a; `uop conform` judges one"),
+    ):
+        with pytest.raises(OptionError, match=re.escape(said)):
+            compare(sources, Options(a))
+
+
+def test_a_report_that_is_damaged_is_named(tmp_path: Path) -> None:
+    a = written(tmp_path, "a.json", ran(name="a"))
+    (tmp_path / "b.json").write_text(Path(a).read_text()[:100])
+    with pytest.raises(OptionError, match=r"b\.json:\d+:\d+: the file is cut off"):
+        compare([a, str(tmp_path / "b.json")], Options(a))
+    with pytest.raises(OptionError, match=r"cannot read .*c\.json: No such file"):
+        compare([a, str(tmp_path / "c.json")], Options(a))
+
+
+def test_the_files_are_written_and_checked_before(tmp_path: Path) -> None:
+    made = everything()
+    files = Files(*(tmp_path / name for name in ("m.json", "m.html", "m.md", "badges")))
+    files.require()
+    assert files.write(made) == []
+    assert read_report(tmp_path / "m.json").vote == made.vote
+    assert json.loads((tmp_path / "m.json").read_text())["vote"]["missing"] == [MISSING]
+    names = {path.name for path in (tmp_path / "badges").iterdir()}
+    assert {"interpreter.svg", "gone.svg", "a-b-c-.svg"} <= names
+    with pytest.raises(OptionError, match="cannot write"):
+        replace(files, badges=tmp_path / "m.json").require()
+    with pytest.raises(OptionError, match="one file"):
+        replace(files, html=tmp_path / "m.md").require()
