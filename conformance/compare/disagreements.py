@@ -12,7 +12,10 @@ from uop.conformance.report.vote import AS_EXPECTED, counted_votes, results_in
 
 MOST = 200
 """The most programs that a comparison shows, the most serious ones."""
-NOT_RUN = "not run"
+NOT_RUN, NOT_SUPPORTED = "not run", "not supported"
+FAILING = (Status.FAILED, Status.CRASHED, Status.KNOWN)
+ORDER = (*FAILING, Status.PASSED, Status.SKIPPED, None)
+"""The statuses of a program in the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class Answer:
 
     @property
     def fails(self) -> bool:
-        return self.status is not None and self.status.is_failure
+        return self.status in FAILING
 
     @property
     def says(self) -> str:
@@ -35,7 +38,7 @@ class Answer:
             case Status.PASSED:
                 return f"{self.gives} ({AS_EXPECTED})" if self.gives else AS_EXPECTED
             case Status.SKIPPED:
-                return f"not supported: {self.gives}" if self.gives else "not supported"
+                return f"{NOT_SUPPORTED}: {self.gives}" if self.gives else NOT_SUPPORTED
         return self.gives or self.status
 
 
@@ -55,6 +58,16 @@ class Disagreement:
     def fails(self) -> list[str]:
         """The backends that fail with it."""
         return [name for name, answer in self.answers.items() if answer.fails]
+
+    @property
+    def groups(self) -> dict[str, list[str]]:
+        """The backends by what they give, those that fail first, without reasons of others."""
+        ordered = sorted(self.answers.items(), key=lambda item: ORDER.index(item[1].status))
+        found: dict[str, list[str]] = {}
+        for name, answer in ordered:
+            is_short = answer.status is Status.SKIPPED
+            found.setdefault(NOT_SUPPORTED if is_short else answer.says, []).append(name)
+        return found
 
     @property
     def vote(self) -> VotedCase:
@@ -121,4 +134,4 @@ def _answer(report: Report, first: Failure, own: Failure | None) -> Answer:
         given = own.values[0].got if own.values else own.message.partition("\n")[0]
         return Answer(Status.FAILED, given if own is first else f"{given}, on {own.id}")
     verdict = results_in([report], first.id)[report.options.backend]
-    return Answer(verdict and verdict.status, "")
+    return Answer(verdict.status if verdict else None, "")

@@ -61,12 +61,12 @@ def _rows(rows: Sequence[Disagreement]) -> Iterator[str]:
         failure = row.failure
         operands = f"For {in_decimals(row.inputs)}: " if row.inputs else ""
         accepted = f"accepted {in_decimals(row.accepted)}. " if row.accepted else ""
-        answers = [[name, in_decimals(one.says)] for name, one in row.answers.items()]
+        answers = [[in_decimals(says), ", ".join(names)] for says, names in row.groups.items()]
         yield "\n\n".join(
             [
                 f"### {_cell(title_of(failure))}",
                 _cell(f"{operands}{accepted}{row.outcome}"),
-                _table(["backend", "gives"], answers),
+                _table(["gives", "backends"], answers),
                 _block(failure.text),
             ]
         )

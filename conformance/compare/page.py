@@ -25,6 +25,7 @@ from uop.conformance.report.html.page_failures import title_of
 from uop.conformance.report.html.page_matrix import WHOLE
 from uop.conformance.report.model import Report, counted
 from uop.conformance.report.text import skipped_lines
+from uop.conformance.report.vote import AS_EXPECTED
 from uop.conformance.run.commands import case_command
 from uop.conformance.suite.case import ALL_LEVELS
 from uop.spec.latitude import KNOBS
@@ -48,10 +49,10 @@ def page(report: Report) -> str:
         ("ops", "Every op on every backend", _matrix(report, shown, _links(rows))),
         ("choices", "What each chooses where the specification is open", _choices(report)),
         ("differences", found, "".join(_rows(report, rows))),
-        ("skipped", "What was not judged, and why", "".join(map(_skipped, report.every))),
+        ("not-judged", "What was not judged, and why", "".join(map(_skipped, report.every))),
         ("again", "Judge them again", _again(report)),
     ]
-    links = (tag("a", title, href=f"#{id}") for id, title, inside in parts if inside)
+    links = (tag("a", id.replace("-", " "), href=f"#{id}") for id, _, inside in parts if inside)
     head = tag("h1", TITLE) + tag("p", INTRO) + _backends(shown) + tag("nav", "".join(links))
     return document(TITLE, head + "".join(section(*part) for part in parts), css)
 
@@ -60,15 +61,16 @@ def _links(rows: Sequence[Disagreement]) -> Links:
     found: dict[tuple[str, str], int] = {}
     for number, row in enumerate(rows):
         for name, cause in row.causes.items():
-            for level, op, _ in cause.cells:
-                found.setdefault((name, op if level == "op" else level), number)
+            cells = [op if level == "op" else level for level, op, _ in cause.cells]
+            for place in (*cells, *cause.ops):
+                found.setdefault((name, place), number)
     return found
 
 
 def _backends(shown: Sequence[Column]) -> Html:
     rows = [
         [
-            escape(c.name) + (f"<br>{tag('small', escape(c.about))}" if c.about else ""),
+            escape(c.name) + tag("small", escape(c.about), title=c.about),
             badge(c),
             *(f"{n:,}" if c.kind != "absent" else "" for n in (c.programs, c.failed, c.skipped)),
             escape(c.note),
@@ -115,7 +117,10 @@ def _choices(report: Report) -> Html:
         for choice in choices(report.every)
     ]
     header = ["choice", *(one.options.backend for one in report.every)]
-    title = "As small programs have shown; ≠ where they differ"
+    title = (
+        "As small programs have shown, in runs of all levels at effort default or full where a "
+        "profile is declared; ≠ marks differences"
+    )
     return table(title, header, rows, "wide") if rows else ""
 
 
@@ -163,7 +168,7 @@ def _answer(answer: Answer) -> Html:
         return tag("span", escape(answer.says), class_="absent")
     if answer.fails:
         return tag("span", both(answer.says), class_="wrong")
-    return both(answer.says)
+    return " ".join(filter(None, (answer.gives and both(answer.gives), AS_EXPECTED)))
 
 
 def _skipped(report: Report) -> Html:

@@ -192,6 +192,11 @@ def test_what_each_backend_gives_on_a_program() -> None:
         "fails by its cases": "failed",
         "not run": "not run",
     }
+    assert next(iter(row.groups.items())) == ("0x1p+1", ["some", "wrong"])
+    assert list(row.groups.items())[-2:] == [
+        ("not supported", ["without"]),
+        ("not run", ["not run"]),
+    ]
     assert row.fails == ["some", "wrong", "own", "fails by its cases"]
     assert (row.inputs, row.accepted) == ("0x0p+0", "0x1p+0")
     assert row.outcome.startswith("4 of 6 backends fail; no majority: some, wrong, own")

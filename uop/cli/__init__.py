@@ -16,7 +16,7 @@ COMMANDS = {
     "fuzz": (SUITE, "Judge random programs on a backend, or several, until the time is over."),
     "corpus": (SUITE, "Join or thin out the programs that `uop fuzz --corpus` keeps."),
     "conform": (SUITE, "Judge a backend, or several, by the conformance suite."),
-    "compare": (SUITE, "Judge several backends, and show them side by side on one page."),
+    "compare": (SUITE, "Judge several backends, and show them side by side."),
     "merge": (SUITE, "Join the reports of the shards of a run."),
     "diff": (SUITE, "Compare two reports: what is better now, and what is worse."),
     "explain": ("uop.cli", "Explain an op, a label, a decision or a word, or what a case demands."),
