@@ -11,7 +11,7 @@ from uop.conformance.report.model import Failure, Report, counted
 from uop.conformance.report.vote import AS_EXPECTED, counted_votes, results_in
 
 MOST = 200
-"""The most programs that a comparison shows, the most serious ones."""
+"""The most programs that run on all backends and that a page shows, the most serious ones."""
 NOT_RUN, NOT_SUPPORTED = "not run", "not supported"
 FAILING = (Status.FAILED, Status.CRASHED, Status.KNOWN)
 ORDER = (*FAILING, Status.PASSED, Status.SKIPPED, None)
@@ -109,13 +109,20 @@ def disagreements(every: Sequence[Report]) -> list[Disagreement]:
         if group is None:
             groups.append(group := {})
         group[name] = cause
-    return [_disagreement(every, group) for group in groups[:MOST]]
+    return [_disagreement(every, group) for group in groups]
+
+
+def fail_somewhere(rows: Sequence[Disagreement]) -> str:
+    """How many they are, as a heading."""
+    return (
+        f"{counted(len(rows), 'program')} {'fails' if len(rows) == 1 else 'fail'} on some of them"
+    )
 
 
 def _is_alike(first: Failure, other: Failure) -> bool:
     """Whether two causes of different backends look like one: by signature, or on one case."""
-    shared = {first.id, *first.cases} & {other.id} or {other.id, *other.cases} & {first.id}
-    return first.signature == other.signature or (first.ops == other.ops and bool(shared))
+    on_one_case = first.id in (other.id, *other.cases) or other.id in first.cases
+    return first.signature == other.signature or (first.ops == other.ops and on_one_case)
 
 
 def _disagreement(every: Sequence[Report], group: Mapping[str, Failure]) -> Disagreement:

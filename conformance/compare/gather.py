@@ -10,7 +10,7 @@ from typing import Any
 
 from uop.conformance.backends import COMMAND
 from uop.conformance.checks import OptionError
-from uop.conformance.compare.disagreements import disagreements
+from uop.conformance.compare.disagreements import MOST, disagreements
 from uop.conformance.report.comparison import Tried, Vote
 from uop.conformance.report.display import Display
 from uop.conformance.report.format import read_report
@@ -173,7 +173,7 @@ def _tried_elsewhere(found: Reports, names: Sequence[str], options: Options) -> 
     try:
         for place, report in enumerate(found.every if not found.interrupted else ()):
             name = report.options.backend
-            causes = [row.failure for row in rows if row.backend != name]
+            causes = [row.failure for row in rows[:MOST] if row.backend != name]
             if name in names and causes and not report.summary.lost:
                 every[place] = replace(report, tried=_tried(report, causes, options))
     except KeyboardInterrupt:

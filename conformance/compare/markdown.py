@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from uop.conformance.compare.columns import columns, compare_command
-from uop.conformance.compare.disagreements import Disagreement, disagreements
+from uop.conformance.compare.disagreements import Disagreement, disagreements, fail_somewhere
 from uop.conformance.compare.matrix import MARKS, Choice, choices, matrix
 from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.report.html.markup import in_decimals
@@ -56,7 +56,7 @@ def _choices(names: Sequence[str], found: Sequence[Choice]) -> Iterator[str]:
 
 def _rows(rows: Sequence[Disagreement]) -> Iterator[str]:
     if rows:
-        yield "## Programs on which they differ\n\nOrdinary values first."
+        yield f"## {fail_somewhere(rows)}\n\nOrdinary values first."
     for row in rows[:MOST_ROWS]:
         failure = row.failure
         operands = f"For {in_decimals(row.inputs)}: " if row.inputs else ""
@@ -71,7 +71,7 @@ def _rows(rows: Sequence[Disagreement]) -> Iterator[str]:
             ]
         )
     if len(rows) > MOST_ROWS:
-        yield f"and {len(rows) - MOST_ROWS:,} more, which `uop compare --html` shows"
+        yield f"and {len(rows) - MOST_ROWS:,} more"
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

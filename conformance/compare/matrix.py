@@ -121,16 +121,15 @@ def _square(report: Report, name: str, cells: Sequence[Cell], liberty: str) -> S
     on = [cell.dtype for cell in cells if cell.failed + cell.known]
     skipped = sum(n for cell in cells for n in cell.skipped.values())
     rest = f"; {skipped:,} more not judged" if skipped else ""
-    judged = f"{counted(programs, 'program')}{rest}"
+    parts = ", ".join((report.composed or {}).get(name, ()))
+    rest += f"; composed of {parts}" if parts else ""
+    judged = counted(programs, "program")
     if failed:
-        return Square(
-            State.FAILS, programs, failed, f"{failed:,} of {judged} fail, on {', '.join(on)}"
-        )
+        why = f"{failed:,} of {judged} fail, on {', '.join(on)}{rest}"
+        return Square(State.FAILS, programs, failed, why)
     if liberty:
-        return Square(State.LIBERTY, programs, 0, f"{judged}; {liberty}")
-    if parts := (report.composed or {}).get(name):
-        return Square(State.COMPOSED, programs, 0, f"{judged}; composed of {', '.join(parts)}")
-    return Square(State.CONFORMS, programs, 0, judged)
+        return Square(State.LIBERTY, programs, 0, f"{judged}; {liberty}{rest}")
+    return Square(State.COMPOSED if parts else State.CONFORMS, programs, 0, judged + rest)
 
 
 def _why_not(report: Report, name: str, cells: Sequence[Cell]) -> tuple[State, int, int, str]:

@@ -8,7 +8,13 @@ from importlib.resources import files
 
 from uop.conformance.compare.badge import badge
 from uop.conformance.compare.columns import Column, columns, compare_command
-from uop.conformance.compare.disagreements import Answer, Disagreement, disagreements
+from uop.conformance.compare.disagreements import (
+    MOST,
+    Answer,
+    Disagreement,
+    disagreements,
+    fail_somewhere,
+)
 from uop.conformance.compare.matrix import MARKS, NOT_SEEN, Choice, Square, State, choices, matrix
 from uop.conformance.judging.verdict import Status
 from uop.conformance.report.html.markup import (
@@ -44,7 +50,7 @@ def page(report: Report) -> str:
     """The document. The first screen has the verdicts and the first ops."""
     shown, rows = columns(report), disagreements(report.every)
     css = files("uop.conformance.compare").joinpath("page.css").read_text(encoding="utf-8")
-    found = f"{counted(len(rows), 'program')} on which they differ, ordinary values first"
+    found = f"{fail_somewhere(rows)}, ordinary values first"
     parts = [
         ("ops", "Every op on every backend", _matrix(report, shown, _links(rows))),
         ("choices", "What each chooses where the specification is open", _choices(report)),
@@ -59,7 +65,7 @@ def page(report: Report) -> str:
 
 def _links(rows: Sequence[Disagreement]) -> Links:
     found: dict[tuple[str, str], int] = {}
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows[:MOST]):
         for name, cause in row.causes.items():
             cells = [op if level == "op" else level for level, op, _ in cause.cells]
             for place in (*cells, *cause.ops):
@@ -139,7 +145,7 @@ def _observed(choice: Choice, text: str) -> Html:
 
 def _rows(report: Report, rows: Sequence[Disagreement]) -> Iterator[Html]:
     options = {one.options.backend: one.options for one in report.every}
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows[:MOST]):
         failure = row.failure
         answers = [
             [escape(name), _answer(answer), code(cause.signature) if cause else ""]
@@ -161,6 +167,8 @@ def _rows(report: Report, rows: Sequence[Disagreement]) -> Iterator[Html]:
             + tag("details", tag("summary", "The program") + block(failure.text) + again),
             id=f"d{number}",
         )
+    if len(rows) > MOST:
+        yield tag("p", f"and {len(rows) - MOST:,} more")
 
 
 def _answer(answer: Answer) -> Html:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from uop.conformance.compare.columns import columns
-from uop.conformance.compare.disagreements import Disagreement, disagreements
+from uop.conformance.compare.disagreements import Disagreement, disagreements, fail_somewhere
 from uop.conformance.compare.files import Files
 from uop.conformance.report.html.markup import in_decimals
 from uop.conformance.report.html.page_failures import title_of
-from uop.conformance.report.model import Report, counted
+from uop.conformance.report.model import Report
 from uop.conformance.report.text import one_line
 from uop.conformance.run.commands import case_command, more_command, uop_command
 from uop.conformance.suite.case import ALL_LEVELS
@@ -34,11 +34,11 @@ def lines_of(report: Report, files: Files) -> Iterator[str]:
     found = disagreements(report.every)
     if found:
         yield ""
-        yield f"they differ on {counted(len(found), 'program')}, ordinary values first:"
+        yield f"{fail_somewhere(found)}, ordinary values first:"
     for row in found[:SHOWN]:
         yield from _row(row)
     if len(found) > SHOWN:
-        yield f"... and {len(found) - SHOWN} more: --html has all"
+        yield f"... and {len(found) - SHOWN} more, which --html shows"
     yield f"next: {_next(report, found, files)}"
 
 

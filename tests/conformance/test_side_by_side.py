@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import jsonschema
 import pytest
 from reports import CRASHED, FAILED, FAILURE, PASSED, SKIPPED, WRONG, report
 
@@ -33,6 +35,7 @@ from uop.conformance.run.options import Options
 from uop.conformance.suite.vocabulary import Vocabulary
 
 TIED = Tried(digest_of(FAILURE.text), Status.PASSED, "0x1p+0")
+SCHEMA = resources("uop.conformance.report").joinpath("uop-report-1.schema.json")
 MISSING = "gone: no such library"
 LIBERTY = """case card
 %0 = PARAM [] {slot=0, dtype=float32} : float32[]
@@ -259,6 +262,7 @@ def test_equal_reports_give_equal_files(tmp_path: Path) -> None:
     one, other = (compared([without_times(r), without_times(ran(name="b"))]) for r in (a, b))
     assert report_text(one) == report_text(other)
     assert page(one) == page(other)
+    jsonschema.validate(json.loads(report_text(everything())), json.loads(SCHEMA.read_text()))
     read = parse_report(report_text(everything()), "matrix.json")
     for form in (page, markdown, report_text):
         assert form(read) == form(everything())
@@ -283,6 +287,8 @@ def test_a_large_comparison_stays_small() -> None:
     ]  # fmt: skip
     made = compared(every)
     assert len(page(made)) < 1_000_000
+    assert "600 programs fail on some of them" in page(made)
+    assert "and 400 more" in page(made)
     assert len(markdown(made)) < 500_000
 
 
