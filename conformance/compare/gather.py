@@ -57,7 +57,7 @@ def compare(
     read = list(_read(sources))
     names = [source for source in sources if not is_report(source)]
     options = _selecting(read, names, options)
-    missing = [why for one in read for why in _missing(one.report, names)]
+    missing = [why for one in read if one.report.vote for why in one.report.vote.missing]
     pools = ((one, Pool.start(one)) for one in checked_for(options, names))
     judged = reports_of(pools, display, Conformance, missing)
     by_source: dict[str, list[Report]] = {}
@@ -68,7 +68,8 @@ def compare(
     if not every:
         raise BackendError("\n".join(missing))
     found = _tried_elsewhere(replace(judged, every=every), names, options)
-    return Poll(compared(found.every, missing), tuple(found.problems), found.interrupted)
+    report = compared(found.every, _still(missing, found.every))
+    return Poll(report, tuple(found.problems), found.interrupted)
 
 
 def compared(every: Sequence[Report], missing: Sequence[str] = ()) -> Report:
@@ -160,11 +161,11 @@ def _require_alike(source: str, expected: dict[str, Any], other: Read) -> None:
             )
 
 
-def _missing(report: Report, names: Sequence[str]) -> Iterator[str]:
-    """Why backends of an earlier comparison did not start, without those that are judged now."""
-    for why in report.vote.missing if report.vote else ():
-        if why.partition(": ")[0] not in names:
-            yield why
+def _still(missing: Sequence[str], every: Sequence[Report]) -> list[str]:
+    """Why backends did not start, the last reason of each, without those that have a report."""
+    judged = {report.options.backend for report in every}
+    reasons = {why.partition(": ")[0]: why for why in missing}
+    return [why for name, why in reasons.items() if name not in judged]
 
 
 def _tried_elsewhere(found: Reports, names: Sequence[str], options: Options) -> Reports:

@@ -38,10 +38,11 @@ from uop.spec.latitude import KNOBS
 
 TITLE = "Backends side by side"
 INTRO = (
-    "Each is judged by the executable specification of the UOp language: a result is right if the "
-    "specification accepts it, to the bit. A liberty is a result that only the profile of the "
-    "backend accepts."
+    "Each is judged by the executable specification of the UOp language, the small set of tensor "
+    "and kernel ops that tinygrad and its re-implementations compile. A result is right if the "
+    "specification accepts it, to the bit. A backend is judged on the ops and dtypes that it lists."
 )
+MANY = "programs of many ops"
 Links = Mapping[tuple[str, str], int]
 """By backend and row of the matrix the number of the first program on which they differ there."""
 
@@ -96,6 +97,10 @@ def _matrix(report: Report, shown: Sequence[Column], links: Links) -> Html:
     absent = "".join(tag("td", "", title=c.verdict) for c in shown[len(every) :])
     body = ""
     for name, squares in matrix(every).items():
+        if name in WHOLE and MANY not in body:
+            body += tag(
+                "tr", tag("th", MANY, scope="row", class_="many") + "<td></td>" * len(shown)
+            )
         pairs = zip(every, squares, strict=True)
         cells = (_square(square, links.get((r.options.backend, name))) for r, square in pairs)
         title = tag("th", escape(WHOLE.get(name, name)), scope="row")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import replace
 from importlib.resources import files as resources
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
 import pytest
-from reports import CRASHED, FAILED, FAILURE, PASSED, SKIPPED, WRONG, report
+from reports import CRASHED, FAILED, FAILURE, PASSED, SKIPPED, WRONG, damaged, report
 
 from uop.conformance.checks import OptionError
 from uop.conformance.compare.badge import badge
@@ -28,11 +30,12 @@ from uop.conformance.judging.lowering import LEAVES_OUT
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.profile.card import Observation
 from uop.conformance.report.comparison import Outcome, Tried, digest_of
-from uop.conformance.report.format import parse_report, read_report, report_text
+from uop.conformance.report.format import as_json, parse_report, read_report, report_text
 from uop.conformance.report.model import Report
 from uop.conformance.report.origin import Origin
 from uop.conformance.run.options import Options
 from uop.conformance.suite.vocabulary import Vocabulary
+from uop.spec.errors import UopError
 
 TIED = Tried(digest_of(FAILURE.text), Status.PASSED, "0x1p+0")
 SCHEMA = resources("uop.conformance.report").joinpath("uop-report-1.schema.json")
@@ -325,6 +328,14 @@ def test_reports_are_compared_without_judging(tmp_path: Path) -> None:
     assert [one.options.backend for one in poll.report.every] == ["c", "b", "a"]
     assert poll.report.vote is not None
     assert poll.report.vote.missing == (MISSING,)
+    # It is named once, and no more where it has a report.
+    again = written(tmp_path, "again.json", compared([ran(name="d")], ["gone: otherwise"]))
+    poll = compare([*whole, again], Options(again))
+    assert poll.report.vote is not None
+    assert poll.report.vote.missing == ("gone: otherwise",)
+    poll = compare([*whole, written(tmp_path, "gone.json", ran(name="gone"))], Options(again))
+    assert poll.report.vote is not None
+    assert poll.report.vote.missing == ()
 
 
 @pytest.mark.parametrize(
@@ -399,3 +410,15 @@ def test_the_files_are_written_and_checked_before(tmp_path: Path) -> None:
         replace(files, badges=tmp_path / "m.json").require()
     with pytest.raises(OptionError, match="one file"):
         replace(files, html=tmp_path / "m.md").require()
+
+
+def test_a_report_that_others_have_changed_is_shown_or_refused() -> None:
+    shown = 0
+    for other in islice(damaged(as_json(everything())), 0, None, 41):
+        with suppress(UopError):
+            found = parse_report(json.dumps(other), "r.json")
+            assert page(found)
+            assert markdown(found)
+            assert list(lines_of(found, Files()))
+            shown += 1
+    assert shown > 20
