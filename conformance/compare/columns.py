@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from uop.conformance.report.model import Conclusion, Report, counted
-from uop.conformance.report.options import ReportedOptions, in_words
-from uop.conformance.run.commands import uop_command
-
-OPTIONS = {
-    "levels": "--level",
-    "ops": "--op",
-    "dtypes": "--dtype",
-    "skip_ops": "--skip-op",
-    "skip_dtypes": "--skip-dtype",
-    "seed": "--seed",
-    "examples": "--examples",
-    "effort": "--effort",
-    "seconds": "--time",
-}
-"""The options of the command line that choose the cases, by their fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +20,6 @@ class Column:
     kind: str
     programs: int
     failed: int
-    causes: int
     skipped: int
     note: str
 
@@ -46,17 +30,8 @@ def columns(report: Report) -> list[Column]:
     absent = (why.partition(": ") for why in missing)
     return [
         *map(_judged, report.every),
-        *(Column(n, "", "not started", "absent", 0, 0, 0, 0, why) for n, _, why in absent),
+        *(Column(n, "", "not started", "absent", 0, 0, 0, why) for n, _, why in absent),
     ]
-
-
-def compare_command(report: Report) -> str:
-    """The command that judges all of them again."""
-    plain = {one.name: one.default for one in fields(ReportedOptions)}
-    chosen = {o: getattr(report.options, n) for n, o in OPTIONS.items()
-              if getattr(report.options, n) != plain[n]}  # fmt: skip
-    words = [w for option, value in chosen.items() for w in (option, in_words(value))]
-    return uop_command("compare", *(column.name for column in columns(report)), *words)
 
 
 def _judged(report: Report) -> Column:
@@ -64,8 +39,8 @@ def _judged(report: Report) -> Column:
     note = f"{report.profile} ({report.profile_from})"
     match summary.verdict:
         case Conclusion.CONFORMS:
-            verdict, kind = "conforms", "good"
-            verdict += f", {summary.known:,} known failures" if summary.known else ""
+            known = f", {counted(summary.known, 'known failure')}" if summary.known else ""
+            verdict, kind = f"conforms{known}", "good"
         case Conclusion.DOES_NOT:
             causes = len(report.failures)
             verdict, kind = counted(causes, "cause") if causes else "does not conform", "bad"
@@ -82,7 +57,6 @@ def _judged(report: Report) -> Column:
         kind,
         summary.programs,
         summary.wrong + summary.known,
-        len(report.failures),
         summary.skipped,
         note,
     )

@@ -11,6 +11,7 @@ from typing import Any
 from uop.conformance.backends import COMMAND
 from uop.conformance.checks import OptionError
 from uop.conformance.compare.disagreements import MOST, disagreements
+from uop.conformance.compare.options import SELECTING
 from uop.conformance.report.comparison import Tried, Vote
 from uop.conformance.report.display import Display
 from uop.conformance.report.format import read_report
@@ -28,9 +29,6 @@ from uop.spec.errors import BackendError, UnsupportedError
 from uop.spec.text.profile_text import parse_profile
 
 SUFFIX = ".json"
-SELECTING = ("seed", "levels", "ops", "dtypes", "skip_ops", "skip_dtypes", "cases", "examples",
-             "effort", "seconds", "folder")  # fmt: skip
-"""The options that choose the cases of a run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from uop.conformance.compare.columns import columns, compare_command
+from uop.conformance.compare.columns import columns
 from uop.conformance.compare.disagreements import Disagreement, disagreements, fail_somewhere
 from uop.conformance.compare.matrix import MARKS, Choice, choices, matrix
+from uop.conformance.compare.options import compare_command
 from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.report.html.markup import in_decimals
 from uop.conformance.report.html.page_failures import title_of
@@ -29,9 +30,10 @@ def markdown(report: Report) -> str:
         for c in shown
     ]
     squares = matrix(report.every).items()
+    command = compare_command([c.name for c in shown], report.options)
     parts = [
         "# Backends side by side\n\nEach is judged by the executable specification of the UOp "
-        f"language. Made by:\n\n{_block(compare_command(report))}",
+        f"language. Made by:\n\n{_block(command)}",
         _table(["backend", "verdict", "programs", "failed", "not judged", "profile, or the reason"],
                table),
         f"## Every op on every backend\n\n{legend}; with the number of programs, or of those that "

@@ -7,7 +7,7 @@ from html import escape
 from importlib.resources import files
 
 from uop.conformance.compare.badge import badge
-from uop.conformance.compare.columns import Column, columns, compare_command
+from uop.conformance.compare.columns import Column, columns
 from uop.conformance.compare.disagreements import (
     MOST,
     Answer,
@@ -16,6 +16,7 @@ from uop.conformance.compare.disagreements import (
     fail_somewhere,
 )
 from uop.conformance.compare.matrix import MARKS, NOT_SEEN, Choice, Square, State, choices, matrix
+from uop.conformance.compare.options import compare_command
 from uop.conformance.judging.verdict import Status
 from uop.conformance.report.html.markup import (
     Html,
@@ -57,7 +58,7 @@ def page(report: Report) -> str:
         ("choices", "What each chooses where the specification is open", _choices(report)),
         ("differences", found, "".join(_rows(report, rows))),
         ("not-judged", "What was not judged, and why", "".join(map(_skipped, report.every))),
-        ("again", "Judge them again", _again(report)),
+        ("again", "Judge them again", _again(report, shown)),
     ]
     links = (tag("a", id.replace("-", " "), href=f"#{id}") for id, _, inside in parts if inside)
     head = tag("h1", TITLE) + tag("p", INTRO) + _backends(shown) + tag("nav", "".join(links))
@@ -192,7 +193,8 @@ def _skipped(report: Report) -> Html:
     return tag("details", tag("summary", escape(title)) + block("\n".join(lines)))
 
 
-def _again(report: Report) -> Html:
+def _again(report: Report, shown: Sequence[Column]) -> Html:
     made = f"Made by uop {report.suite}; its cases are those of generator "
     made += f"{report.generator.version} and seed {report.options.seed}."
-    return block(compare_command(report)) + tag("p", escape(made), class_="quiet")
+    command = compare_command([column.name for column in shown], report.options)
+    return block(command) + tag("p", escape(made), class_="quiet")

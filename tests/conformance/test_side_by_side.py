@@ -18,12 +18,13 @@ from reports import CRASHED, FAILED, FAILURE, PASSED, SKIPPED, WRONG, damaged, r
 
 from uop.conformance.checks import OptionError
 from uop.conformance.compare.badge import badge
-from uop.conformance.compare.columns import columns, compare_command
+from uop.conformance.compare.columns import columns
 from uop.conformance.compare.disagreements import Answer, disagreements
 from uop.conformance.compare.files import Files
 from uop.conformance.compare.gather import compare, compared, without_times
 from uop.conformance.compare.markdown import markdown
 from uop.conformance.compare.matrix import MARKS, NOT_SEEN, Square, State, choices, matrix
+from uop.conformance.compare.options import compare_command
 from uop.conformance.compare.page import page
 from uop.conformance.compare.text import lines_of
 from uop.conformance.judging.lowering import LEAVES_OUT
@@ -307,9 +308,11 @@ def test_a_badge_is_an_image_of_its_own() -> None:
 
 def test_the_command_that_judges_all_again() -> None:
     options = replace(ran().options, levels=("op",), ops=("ADD", "MUL"), effort="smoke", seconds=9)
+    command = "uop compare other gone --level op --op ADD,MUL --effort smoke --time 9"
+    assert compare_command(["other", "gone"], options) == command
     made = compared([replace(ran(PASSED), options=options)], [MISSING])
-    command = compare_command(made)
-    assert command == "uop compare other gone --level op --op ADD,MUL --effort smoke --time 9"
+    assert command in page(made)
+    assert command in markdown(made)
 
 
 def written(folder: Path, name: str, made: Report) -> str:

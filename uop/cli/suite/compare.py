@@ -20,10 +20,6 @@ from uop.cli.suite.options import (
 from uop.cli.suite.outcome import BRIEF, shown
 from uop.conformance.run.exits import Exit
 
-CHOOSING = ("ops", "dtypes", "levels", "skip_ops", "skip_dtypes", "seed", "examples", "effort",
-            "duration")  # fmt: skip
-"""The parameters that choose the cases."""
-
 
 @click.command("compare")
 @click.argument("sources", nargs=-1, required=True, type=BACKEND, metavar="BACKEND|REPORT.json...")
@@ -106,10 +102,11 @@ def command(
 def require_default(report: str) -> None:
     """OptionError where an option chooses other cases than the report has."""
     from uop.conformance.checks import OptionError
+    from uop.conformance.compare.options import OPTIONS
 
     context = click.get_current_context()
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
-        if parameter.name in CHOOSING and source is ParameterSource.COMMANDLINE:
+        if parameter.opts[0] in OPTIONS.values() and source is ParameterSource.COMMANDLINE:
             raise OptionError(f"{parameter.opts[0]}: expected no such option beside {report}, "
                               "which says which cases are judged")  # fmt: skip
