@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from uop.conformance.judging.verdict import Status
 from uop.conformance.report.comparison import VotedCase, digest_of
@@ -60,13 +60,13 @@ class Disagreement:
         return [name for name, answer in self.answers.items() if answer.fails]
 
     @property
-    def groups(self) -> dict[str, list[str]]:
-        """The backends by what they give, those that fail first, without reasons of others."""
+    def groups(self) -> dict[Answer, list[str]]:
+        """The backends by what they give, those that fail first, without reasons of skips."""
         ordered = sorted(self.answers.items(), key=lambda item: ORDER.index(item[1].status))
-        found: dict[str, list[str]] = {}
+        found: dict[Answer, list[str]] = {}
         for name, answer in ordered:
-            is_short = answer.status is Status.SKIPPED
-            found.setdefault(NOT_SUPPORTED if is_short else answer.says, []).append(name)
+            is_skipped = answer.status is Status.SKIPPED
+            found.setdefault(replace(answer, gives="") if is_skipped else answer, []).append(name)
         return found
 
     @property

@@ -9,7 +9,7 @@ from uop.conformance.compare.disagreements import Disagreement, disagreements, f
 from uop.conformance.compare.matrix import MARKS, Choice, choices, matrix
 from uop.conformance.compare.options import compare_command
 from uop.conformance.protocol.untrusted import in_one_line
-from uop.conformance.report.html.markup import in_decimals
+from uop.conformance.report.html.markup import in_decimals, shortened
 from uop.conformance.report.html.page_failures import title_of
 from uop.conformance.report.html.page_matrix import WHOLE
 from uop.conformance.report.model import Report
@@ -52,8 +52,9 @@ def _numbers(kind: str, *numbers: int) -> list[str]:
 def _choices(names: Sequence[str], found: Sequence[Choice]) -> Iterator[str]:
     if found:
         rows = [[f"{'≠ ' * choice.differs}{choice.name}", *choice.observed] for choice in found]
-        head = "## What each chooses where the specification is open\n\n≠ marks differences.\n\n"
-        yield head + _table(["choice", *names], rows)
+        head = "## What each chooses where the specification is open"
+        legend = "≠ marks differences, ? what was not observed."
+        yield f"{head}\n\n{legend}\n\n{_table(['choice', *names], rows)}"
 
 
 def _rows(rows: Sequence[Disagreement]) -> Iterator[str]:
@@ -63,7 +64,7 @@ def _rows(rows: Sequence[Disagreement]) -> Iterator[str]:
         failure = row.failure
         operands = f"For {in_decimals(row.inputs)}: " if row.inputs else ""
         accepted = f"accepted {in_decimals(row.accepted)}. " if row.accepted else ""
-        answers = [[in_decimals(says), ", ".join(names)] for says, names in row.groups.items()]
+        answers = [[in_decimals(a.says), ", ".join(names)] for a, names in row.groups.items()]
         yield "\n\n".join(
             [
                 f"### {_cell(title_of(failure))}",
@@ -88,5 +89,5 @@ def _cell(text: str) -> str:
 
 
 def _block(text: str) -> str:
-    safe = text.strip("\n").replace(FENCE, FENCE[1:])
+    safe = shortened(text).replace(FENCE, FENCE[1:])
     return f"{FENCE}text\n{safe}\n{FENCE}"

@@ -40,7 +40,8 @@ MARKS = {
     State.NOT_JUDGED: "?",
 }
 """The mark of each state, in the order of a legend."""
-NOT_SEEN = "not observed"
+NOT_SEEN = "?"
+"""The value of a choice that was not observed."""
 
 
 @dataclass(frozen=True, slots=True)

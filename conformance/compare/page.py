@@ -130,8 +130,8 @@ def _choices(report: Report) -> Html:
     ]
     header = ["choice", *(one.options.backend for one in report.every)]
     title = (
-        "As small programs have shown, in runs of all levels at effort default or full where a "
-        "profile is declared; ≠ marks differences"
+        "As small programs have shown; ≠ marks differences, ? what was not observed: where a "
+        "profile is declared, only runs of all levels at effort default or full observe"
     )
     return table(title, header, rows, "wide") if rows else ""
 
@@ -154,13 +154,13 @@ def _rows(report: Report, rows: Sequence[Disagreement]) -> Iterator[Html]:
     for number, row in enumerate(rows[:MOST]):
         failure = row.failure
         answers = [
-            [escape(name), _answer(answer), code(cause.signature) if cause else ""]
-            for name, answer in row.answers.items()
-            for cause in [row.causes.get(name)]
+            [_answer(answer), escape(", ".join(names)), _causes(row, names)]
+            for answer, names in row.groups.items()
         ]
         operands = f"For {both(row.inputs)}. " if row.inputs else ""
         accepted = f"Accepted: {both(row.accepted)}." if row.accepted else ""
         remarks = (escape(f"{row.backend}: {one}.") for one in failure.remarks)
+        program = tag("summary", "The program") + block(failure.text)
         again = ""
         if failure.level in ALL_LEVELS:
             again = block(case_command(options[row.backend], failure.id))
@@ -169,8 +169,8 @@ def _rows(report: Report, rows: Sequence[Disagreement]) -> Iterator[Html]:
             tag("h3", escape(title_of(failure)))
             + tag("p", escape(row.outcome), class_="quiet")
             + "".join(tag("p", line) for line in (operands + accepted, *remarks) if line)
-            + table("", ["backend", "gives", "its cause"], answers)
-            + tag("details", tag("summary", "The program") + block(failure.text) + again),
+            + table("", ["gives", "backends", "causes in their reports"], answers)
+            + tag("details", program + again, open="" if row.inputs else "open"),
             id=f"d{number}",
         )
     if len(rows) > MOST:
@@ -183,6 +183,11 @@ def _answer(answer: Answer) -> Html:
     if answer.fails:
         return tag("span", both(answer.says), class_="wrong")
     return " ".join(filter(None, (answer.gives and both(answer.gives), AS_EXPECTED)))
+
+
+def _causes(row: Disagreement, names: Sequence[str]) -> Html:
+    causes = dict.fromkeys(row.causes[name].signature for name in names if name in row.causes)
+    return "<br>".join(map(code, causes))
 
 
 def _skipped(report: Report) -> Html:

@@ -52,8 +52,8 @@ def _row(row: Disagreement) -> Iterator[str]:
     accepted = f"accepted {in_decimals(row.accepted)}" if row.accepted else ""
     if operands or accepted:
         yield "    " + one_line(f"{operands}{accepted}")
-    for says, names in row.groups.items():
-        yield "    " + one_line(f"{in_decimals(says)}: {', '.join(names)}")
+    for answer, names in row.groups.items():
+        yield "    " + one_line(f"{in_decimals(answer.says)}: {', '.join(names)}")
 
 
 def _next(report: Report, found: Sequence[Disagreement], files: Files) -> str:

@@ -199,8 +199,9 @@ def test_what_each_backend_gives_on_a_program() -> None:
         "fails by its cases": "failed",
         "not run": "not run",
     }
-    assert next(iter(row.groups.items())) == ("0x1p+1", ["some", "wrong"])
-    assert list(row.groups.items())[-2:] == [
+    groups = {answer.says: names for answer, names in row.groups.items()}
+    assert next(iter(groups.items())) == ("0x1p+1", ["some", "wrong"])
+    assert list(groups.items())[-2:] == [
         ("not supported", ["without"]),
         ("not run", ["not run"]),
     ]
@@ -277,7 +278,7 @@ def test_a_large_comparison_stays_small() -> None:
     ids = [f"op/OP{k}/float32/edges/0@2" for k in range(100)]
     verdicts = [replace(FAILED, id=id) for id in ids]
     causes = [
-        replace(FAILURE, signature=f"s{k}", ops=(f"OP{k}",), text=FAILURE.text + "; x\n" * 20)
+        replace(FAILURE, signature=f"s{k}", ops=(f"OP{k}",), text=FAILURE.text + "; x" * 10_000)
         for k in range(60)
     ]
     every = [

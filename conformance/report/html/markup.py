@@ -61,8 +61,13 @@ def code(text: str) -> Html:
 
 def block(text: str) -> Html:
     """Preformatted lines; very long ones are truncated."""
+    return tag("pre", escape(shortened(text)), tabindex="0")
+
+
+def shortened(text: str) -> str:
+    """Lines as a page shows them: very long ones are truncated."""
     lines = (line[:LONGEST_LINE] + "…" * (len(line) > LONGEST_LINE) for line in text.splitlines())
-    return tag("pre", escape("\n".join(lines).strip("\n")), tabindex="0")
+    return "\n".join(lines).strip("\n")
 
 
 def section(id: str, title: str, *inside: Html) -> Html:
