@@ -1,5 +1,6 @@
 """Reports for tests, made by hand."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -57,6 +58,12 @@ FAILURE = Failure(
     (WRONG,),
 )
 
+WEIRD: list[Any] = [
+    *(None, True, -1, 0, 1.5, 10**4000, float("inf"), float("nan"), [], {}),
+    *("", "\ud800", "\0", "x\n", "..\n", "a/b", "op/ADD/float32/edges/x"),
+]
+NAMES = ("\ud800", "\0", "x", "op/ADD/float32/edges", "op/ADD/float32/edges/0/" + 5000 * "1")
+
 
 def tally_of(*verdicts: Verdict) -> Tally:
     tally = Tally()
@@ -91,3 +98,17 @@ def full(verdict: Verdict = PASSED) -> Report:
         replace(FAILURE, message="a\nlong " * 100, signature=str(k)) for k in range(20)
     )
     return report(*(replace(verdict, id=id) for id in ids), failures=failures)
+
+
+def damaged(found: Any) -> Iterator[Any]:
+    """The data with one part replaced, left out, or under another name."""
+    parts = found.items() if isinstance(found, dict) else enumerate(found[:2])
+    for key, part in parts:
+        others = [*WEIRD, *(damaged(part) if isinstance(part, dict | list) else ())]
+        if isinstance(found, list):
+            yield from ([*found[:key], other, *found[key + 1 :]] for other in others)
+            continue
+        rest = {name: value for name, value in found.items() if name != key}
+        yield from ({**rest, key: other} for other in others)
+        yield from ({**rest, name: part} for name in NAMES)
+        yield rest

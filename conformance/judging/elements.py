@@ -53,12 +53,18 @@ class Element:
         return int(found["output"]), tuple(int(i) for i in found["place"].split(",") if i)
 
     def value_in(self, outputs: Outputs) -> str:
-        """What stands at its place in other outputs of the same program."""
-        assert self.at is not None
-        position, indices = self.at
+        """What stands at its place in other outputs of the same program; empty without one."""
+        position, indices = self.at or (len(outputs), ())
+        if position >= len(outputs) or not _is_in(indices, outputs[position].shape):
+            return ""
         output = outputs[position]
         flat = int(np.ravel_multi_index(indices, output.shape)) if indices else 0
         return element_text(STORED[output.dtype], output, flat)
+
+
+def _is_in(indices: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether these are indices of an element of a shape."""
+    return len(indices) == len(shape) and all(map(int.__lt__, indices, shape))
 
 
 @dataclass(frozen=True, slots=True)

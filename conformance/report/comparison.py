@@ -1,10 +1,13 @@
-"""What a report says of other backends: votes on failing cases, and a backend compared with."""
+"""What a report says of other backends: votes, a backend compared with, repros of others."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import sha256
+
+from uop.conformance.judging.verdict import Status
 
 
 class Outcome(StrEnum):
@@ -59,3 +62,21 @@ class Against:
     shared: int
     skipped: int
     flaky: tuple[Flaky, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of the repro of a cause that another backend has shown.
+
+    `gives` is what stands at its first wrong element, or else a message.
+    """
+
+    program: str
+    """The digest of its text."""
+    status: Status
+    gives: str
+
+
+def digest_of(text: str) -> str:
+    """The digest of the text of a repro."""
+    return sha256(text.encode(errors="backslashreplace")).hexdigest()[:16]

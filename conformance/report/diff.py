@@ -15,7 +15,7 @@ from uop.conformance.report.model import (
     Report,
     counted,
 )
-from uop.conformance.report.options import ReportedOptions
+from uop.conformance.report.options import ReportedOptions, in_words
 
 VERDICTS = (Conclusion.CONFORMS, Conclusion.INCONCLUSIVE, Conclusion.DOES_NOT)
 """The conclusions, best first."""
@@ -78,16 +78,12 @@ def notes(a: Report, b: Report) -> list[str]:
         ("other backends", *(tuple(_by_backend(report))[1:] for report in (a, b))),
         ("cut short", a.summary.interrupted, b.summary.interrupted),
     ]
-    lines = (f"{name}: {_words(x)}, then {_words(y)}" for name, x, y in parts if x != y)
+    lines = (f"{name}: {in_words(x)}, then {in_words(y)}" for name, x, y in parts if x != y)
     return list(dict.fromkeys(lines))
 
 
 def _who(report: Report) -> str:
     return f"{report.backend.name} {report.backend.version} {report.backend.device}"
-
-
-def _words(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _turn(before: float, after: float) -> Turn:

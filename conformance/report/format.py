@@ -20,7 +20,8 @@ from uop.conformance.suite.case import ALL_LEVELS, FUZZ
 from uop.conformance.suite.vocabulary import Vocabulary
 
 SCHEMA = "uop-report/1"
-ADDED = ("card", "ledger", "origin", "strength", "others", "vote", "against", "rules")
+ADDED = ("card", "ledger", "origin", "strength", "others", "vote", "against", "rules", "composed",
+         "tried")  # fmt: skip
 """Optional keys, left out if the value is None."""
 NOT_WRITTEN = ("case_failures", "graphs")
 ONLY_OF_FILES = ("exported", "outputs")

@@ -9,7 +9,7 @@ from enum import StrEnum
 from uop.conformance.judging.elements import Element
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.profile.card import Observation
-from uop.conformance.report.comparison import Against, Flaky, Vote
+from uop.conformance.report.comparison import Against, Flaky, Tried, Vote
 from uop.conformance.report.options import ReportedOptions
 from uop.conformance.report.origin import Origin
 from uop.conformance.suite.case import GENERATOR, MIXED, OWN, OWN_ID
@@ -320,6 +320,10 @@ class Report:
     """The reports on the other backends, judged on the same cases."""
     vote: Vote | None = None
     against: Against | None = None
+    composed: Mapping[str, tuple[str, ...]] | None = None
+    """By op the ops of which the adapter composes it, because the backend has no op for it."""
+    tried: tuple[Tried, ...] | None = None
+    """What came of the repros of other backends, where a comparison has run them."""
     rules: Mapping[str, int] | None = None
     """For each rule of the compiler, as `stage/rule`, the number of programs it fired in."""
     case_failures: Mapping[str, CaseFailure] = field(default_factory=dict)

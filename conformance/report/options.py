@@ -44,3 +44,8 @@ class ReportedOptions:
     fuzz run each part has a stream of its own; over a cluster `3` is the one of this number."""
     edition: str = ""
     """The edition of the user's own cases; empty where they name it, or are in the core."""
+
+
+def in_words(value: object) -> str:
+    """The value of an option as it is on the command line."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

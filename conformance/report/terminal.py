@@ -19,6 +19,7 @@ from uop.conformance.report.text import (
     percent,
     progress_of,
     summary,
+    verdict_line,
 )
 from uop.conformance.run.options import Options
 from uop.conformance.suite.case import ALL_LEVELS
@@ -94,6 +95,13 @@ class Log(Display):
     def _line(self, line: str) -> None:
         self.lines += 1
         self.write(line)
+
+
+class Brief(Log):
+    """A log of the progress, and of the verdict alone: another form shows the rest."""
+
+    def finished(self, report: Report) -> None:
+        self._line(one_line(f"verdict: {verdict_line(report)}"))
 
 
 class Screen(Display):

@@ -43,13 +43,18 @@ def results_in(reports: Sequence[Report], id: str) -> dict[str, Verdict | None]:
 
 
 def voted(id: str, results: Results) -> VotedCase:
-    """Count the votes on a case. The interpreter always has one vote."""
+    """Count the votes on a case by verdicts. The interpreter always has one vote."""
     says = {name: _said(verdict) for name, verdict in results.items()}
     answers = {
         name: _answer(verdict.failure)
         for name, verdict in results.items()
         if verdict is not None and verdict.status is not Status.SKIPPED
     }
+    return counted_votes(id, says, answers)
+
+
+def counted_votes(id: str, says: Mapping[str, str], answers: Mapping[str, str]) -> VotedCase:
+    """Count the answers of the backends that were judged; AS_EXPECTED is the interpreter's."""
     votes = Counter({**{INTERPRETER: AS_EXPECTED}, **answers}.values())
     against = [name for name, answer in answers.items() if answer != AS_EXPECTED]
     winner, most = votes.most_common(1)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from uop.conformance.checks import OptionError, require_lines
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Prepared, Reference
 from uop.conformance.judging.lowering import submission_of
-from uop.conformance.judging.verdict import AllSets, Status, Verdict, skipped
+from uop.conformance.judging.verdict import AllSets, CaseFailure, Status, Verdict, skipped
 from uop.conformance.protocol import messages
 from uop.conformance.protocol.types import Hello, Outcome, Outputs
+from uop.conformance.report.comparison import Tried, digest_of
 from uop.conformance.report.model import Conclusion, Failure, conclusion_of
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.own_cases import (
@@ -27,10 +29,10 @@ from uop.conformance.suite.own_cases import (
     why_undefined,
 )
 from uop.conformance.workers.sessions import known, started
-from uop.conformance.workers.transport import Session
+from uop.conformance.workers.transport import Allowance, Session
 from uop.spec.case import FileCase
 from uop.spec.errors import LabelledError, UnsupportedError, UopError
-from uop.spec.latitude import STRICT
+from uop.spec.latitude import STRICT, Profile
 from uop.spec.text.uop_file import parse_file
 
 
@@ -89,6 +91,37 @@ def passing(
                 judge, verdicts = _judged(parse_file(failure.text).cases, session)
                 if all(verdict.status is Status.PASSED for verdict in verdicts):
                     yield failure.signature, judge.value_of(failure)
+
+
+def tried(
+    causes: Iterable[Failure],
+    backend: str,
+    profile: Profile,
+    timeout: float | None = None,
+) -> Iterator[Tried]:
+    """Run the repros of causes that other backends have shown, in one new process.
+
+    They are judged by the profile of this backend, not by that of their own. A text that this
+    version cannot read is left out.
+    """
+    with started(backend, None, Allowance.within(timeout)) as session:
+        for cause in causes:
+            with suppress(UopError):
+                (case,) = parse_file(cause.text).cases
+                as_here = replace(case, profile=profile, accept={}, expect={})
+                judge, (verdict,) = _judged([as_here], session)
+                gives = verdict.reason or judge.value_of(cause)
+                if verdict.failure is not None:
+                    gives = shown_by(verdict.failure, cause)
+                yield Tried(digest_of(cause.text), verdict.status, gives)
+
+
+def shown_by(failure: CaseFailure, cause: Failure) -> str:
+    """What a failure gives: the value where another one of the program is wrong, or a message."""
+    for wrong, other in zip(failure.values[:1], cause.values, strict=False):
+        if wrong.place == other.place:
+            return wrong.got
+    return failure.message.partition("\n")[0]
 
 
 def requests(

@@ -96,7 +96,13 @@ class Run:
             summary = replace(summary, liberties=liberties)
             report = replace(report, card=self.card.entries)
         unexplained = tuple(verdict.id for verdict in self._unexplained())
-        return replace(report, origin=self.origin, unexplained=unexplained, summary=summary)
+        return replace(
+            report,
+            origin=self.origin,
+            unexplained=unexplained,
+            summary=summary,
+            composed=hello.composed or None,
+        )
 
     def prepare(self) -> None:
         """Make the groups of the whole language and read files, while the backend starts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -64,35 +64,52 @@ def reports_on(
     Those that do not start are named; BackendError where none does. After Ctrl-C no other is
     judged.
     """
+    every = checked_for(options, backends)
+    with _all_started(every) as (pools, missing):
+        shared = vocabulary_of([pool.hello(1) for pool in pools.values()], options.skips)
+        alike = ((replace(o, vocabulary=o.vocabulary or shared), p) for o, p in pools.items())
+        found = reports_of(alike, display, run, missing)
+    if not found.every:
+        raise BackendError("\n".join(missing))
+    return found
+
+
+def checked_for(options: Options, backends: Sequence[str]) -> list[Options]:
+    """The options for each of several backends. OptionError where they are not different."""
     every = [replace(options, backend=name).checked() for name in backends]
     if len(set(backends)) < len(backends):
         raise OptionError(f"expected different backends, found {', '.join(backends)}")
+    return every
+
+
+def reports_of(
+    pools: Iterable[tuple[Options, Pool]],
+    display: Callable[[], Display],
+    run: Callable[[Options, Display], Run],
+    missing: list[str],
+) -> Reports:
+    """Run backends one after the other, each in its pool; those that are lost are named too."""
     reports: list[Report] = []
     problems: list[str] = []
     interrupted = False
-    with _all_started(every) as (pools, missing):
-        shared = vocabulary_of([pool.hello(1) for pool in pools.values()], options.skips)
-        for one, pool in pools.items():
-            shown, folder = display(), folder_of(one.backend, options)
-            own = replace(one, output=folder, vocabulary=one.vocabulary or shared)
-            try:
-                report = run(own, shown).result(pool)
-            except (BackendError, UnsupportedError) as error:
-                missing.append(f"{one.backend}: {error}")
-                continue
-            except KeyboardInterrupt:
-                if not reports:
-                    raise
-                interrupted = True
-                break
-            problems += write_repros(report.failures)
-            shown.finished(report)
-            reports.append(report)
-            interrupted = report.summary.interrupted
-            if interrupted:
-                break
-    if not reports:
-        raise BackendError("\n".join(missing))
+    for one, pool in pools:
+        shown = display()
+        try:
+            report = run(replace(one, output=folder_of(one.backend, one)), shown).result(pool)
+        except (BackendError, UnsupportedError) as error:
+            missing.append(f"{one.backend}: {error}")
+            continue
+        except KeyboardInterrupt:
+            if not reports:
+                raise
+            interrupted = True
+            break
+        problems += write_repros(report.failures)
+        shown.finished(report)
+        reports.append(report)
+        interrupted = report.summary.interrupted
+        if interrupted:
+            break
     return Reports(reports, missing, problems, interrupted)
 
 

@@ -1,15 +1,20 @@
 """Replaying files: by what they accept, expect or reject, else by the spec; on the command line."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from uop.__main__ import main
 from uop.conformance.backends.interpreter import InterpreterBackend
+from uop.conformance.judging.elements import Element
 from uop.conformance.judging.verdict import Status
+from uop.conformance.report.comparison import Tried, digest_of
+from uop.conformance.report.model import Failure
 from uop.conformance.run.exits import Exit
-from uop.conformance.run.replay import judge_files
+from uop.conformance.run.replay import judge_files, tried
 from uop.conformance.workers.transport import Local
+from uop.spec.latitude import STRICT, Profile
 from uop.spec.text.uop_file import parse_file
 
 ADD = """\
@@ -127,3 +132,36 @@ def test_bad_files_are_one_clear_message(
 def test_a_folder_without_files_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(tmp_path), "interpreter"]) == Exit.USAGE
     assert "no .uop file" in capsys.readouterr().err
+
+
+FAILURE = Failure("op/A/float32/a/0@2", "s", "value", "op", (), (), "m", "")
+CHOSEN = """profile max_nan=number
+%0 = PARAM [1] {slot=0, dtype=float32} : float32[1]
+%1 = PARAM [1] {slot=1, dtype=float32} : float32[1]
+%2 = MAX %0, %1 : float32[1]
+input 0 = [nan:0x7fc00000]
+input 1 = [1.0]
+accept 0 = 1.0
+"""
+
+
+def test_repros_of_others_are_judged_by_the_profile_of_the_backend() -> None:
+    """What the file accepts was computed by another profile."""
+    wrong = Element("output 0[0]", (), "0x1p+1", "0x1p+0")
+    causes = [
+        replace(FAILURE, text=CHOSEN, values=(wrong,)),
+        replace(FAILURE, text="no program"),
+        replace(FAILURE, text=REJECT),
+        replace(FAILURE, text=CHOSEN, values=(replace(wrong, place="output 7[5,5]"),)),
+        replace(FAILURE, text=CHOSEN, values=(replace(wrong, place="anywhere"),)),
+    ]
+    came = list(tried(causes, "interpreter", STRICT))
+    digest = digest_of(CHOSEN)
+    assert came == [
+        Tried(digest, Status.PASSED, "nan:0x7fc00000"),
+        Tried(digest_of(REJECT), Status.PASSED, ""),
+        *[Tried(digest, Status.PASSED, "")] * 2,
+    ]
+    (number,) = tried(causes[:1], "interpreter", Profile(max_nan="number"))
+    assert number.status is Status.FAILED
+    assert number.gives == "nan:0x7fc00000"

@@ -16,6 +16,7 @@ COMMANDS = {
     "fuzz": (SUITE, "Judge random programs on a backend, or several, until the time is over."),
     "corpus": (SUITE, "Join or thin out the programs that `uop fuzz --corpus` keeps."),
     "conform": (SUITE, "Judge a backend, or several, by the conformance suite."),
+    "compare": (SUITE, "Judge several backends, and show them side by side."),
     "merge": (SUITE, "Join the reports of the shards of a run."),
     "diff": (SUITE, "Compare two reports: what is better now, and what is worse."),
     "explain": ("uop.cli", "Explain an op, a label, a decision or a word, or what a case demands."),
@@ -79,7 +80,8 @@ def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 
 EXIT_CODES = """\b
 Exit codes:
-  0    done; conform and replay: the backend conforms; fuzz: no failure was found
+  0    done; conform and replay: the backend conforms; fuzz: no failure was found;
+       compare: what was asked for is written, whatever the verdicts
   1    it does not conform, or fails; diff: something is worse; replay: a verdict does not hold
   2    bad usage or bad input
   3    the backend could not be started

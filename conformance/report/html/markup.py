@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib.resources import files
 from struct import pack, unpack
 
 HEX_FLOAT = re.compile(r"-?0x[01](?:\.[0-9a-f]+)?p[+-]\d+")
 LONGEST_LINE = 400
 LARGEST = float.fromhex("0x1.fffffep+127")
 """The largest float32 value."""
+HEAD = (
+    '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
+)
 Html = str
 
 
@@ -22,6 +27,14 @@ def tag(name: str, inside: Html = "", **attributes: str) -> Html:
         if value
     )
     return f"<{name}{rendered}>{inside}</{name}>"
+
+
+def document(title: str, main: Html, css: str = "") -> Html:
+    """A page without scripts or external resources; `css` follows the style of all pages."""
+    style = files("uop.conformance.report.html").joinpath("page.css").read_text(encoding="utf-8")
+    head = HEAD + tag("title", escape(title)) + tag("style", style + css)
+    body = tag("body", tag("main", main))
+    return f"<!doctype html>\n{tag('html', tag('head', head) + body, lang='en')}\n"
 
 
 def table(
@@ -48,8 +61,13 @@ def code(text: str) -> Html:
 
 def block(text: str) -> Html:
     """Preformatted lines; very long ones are truncated."""
+    return tag("pre", escape(shortened(text)), tabindex="0")
+
+
+def shortened(text: str) -> str:
+    """Lines as a page shows them: very long ones are truncated."""
     lines = (line[:LONGEST_LINE] + "…" * (len(line) > LONGEST_LINE) for line in text.splitlines())
-    return tag("pre", escape("\n".join(lines).strip("\n")), tabindex="0")
+    return "\n".join(lines).strip("\n")
 
 
 def section(id: str, title: str, *inside: Html) -> Html:

@@ -6,11 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from html import escape
-from importlib.resources import files
 
 from uop.conformance.checks import OBSERVED
 from uop.conformance.coverage.ledger import ledger_lines
-from uop.conformance.report.html.markup import Html, block, code, pairs, section, table, tag
+from uop.conformance.report.html.markup import (
+    Html,
+    block,
+    code,
+    document,
+    pairs,
+    section,
+    table,
+    tag,
+)
 from uop.conformance.report.html.page_accuracy import accuracy
 from uop.conformance.report.html.page_card import card
 from uop.conformance.report.html.page_failures import FIRST, failures, first_failures, rules
@@ -28,10 +36,6 @@ from uop.conformance.run.commands import (
     repro_command,
 )
 
-HEAD = (
-    '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
-)
 MARKS = {Conclusion.CONFORMS: "✓", Conclusion.DOES_NOT: "✕", Conclusion.INCONCLUSIVE: "?"}
 CLASSES = {
     Conclusion.CONFORMS: "good",
@@ -50,7 +54,6 @@ def page(report: Report) -> str:
     """The document. The first screen has the verdict, three failures, the next step, the matrix."""
     every = report.every
     title = f"{report.backend.name}: {report.conclusion}"
-    css = files("uop.conformance.report.html").joinpath("page.css").read_text(encoding="utf-8")
     shown = [
         (id, label, section(id, title, *inside))
         for id, label, title, inside in (
@@ -81,9 +84,7 @@ def page(report: Report) -> str:
     failed = next((one for one in every if one.failures), report)
     first = "".join(map(_verdict, every)) + first_failures(every) + _next(failed)
     main = tag("div", first, class_="first") + matrix(every) + tag("nav", links) + parts
-    head = HEAD + tag("title", escape(title)) + tag("style", css)
-    body = tag("body", tag("main", main))
-    return f"<!doctype html>\n{tag('html', tag('head', head) + body, lang='en')}\n"
+    return document(title, main)
 
 
 def _named(every: Sequence[Report], parts: Iterable[Html]) -> Iterator[Html]:

@@ -55,7 +55,7 @@ def first_failures(every: Sequence[Report]) -> Html:
     cards = "".join(
         tag(
             "li",
-            tag("a", escape(_title(failure)), href=f"#{_place(failure, number)}")
+            tag("a", escape(title_of(failure)), href=f"#{_place(failure, number)}")
             + tag("p", escape(_sentence(failure)[:LONGEST])),
         )
         for number, failure in numbered[:FIRST]
@@ -102,7 +102,8 @@ def _place(failure: Failure, number: int) -> str:
     return f"c{number}-{in_id(failure.signature)}"
 
 
-def _title(failure: Failure) -> str:
+def title_of(failure: Failure) -> str:
+    """What fails, and how, in words."""
     if not failure.ops:
         return failure.signature
     about = f"{' + '.join(failure.ops)} on {', '.join(failure.dtypes) or 'any type'}"
@@ -127,7 +128,7 @@ def _failure(report: Report, failure: Failure, number: int) -> Html:
     remarks = "".join(tag("p", escape(f"{remark}.")) for remark in failure.remarks)
     words = tag("div", _symptom(failure) + remarks + again + program)
     place = tag("p", escape("case ") + code(failure.id), class_="quiet") + _cases(failure)
-    heading = tag("h3", escape(_title(failure)))
+    heading = tag("h3", escape(title_of(failure)))
     both_parts = tag("div", words + _picture(case), class_="pair")
     return tag("article", heading + place + both_parts, id=_place(failure, number))
 

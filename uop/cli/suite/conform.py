@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 import click
 
 from uop.cli import names as listed
-from uop.cli.names import BACKEND, Name, NameList
+from uop.cli.names import BACKEND, Name
 from uop.cli.suite.debugging import begin, judge_here, log_option, words
 from uop.cli.suite.known import known_file, update
 from uop.cli.suite.options import (
+    amount,
     fail_fast_option,
     format_option,
+    output_option,
     report_files,
-    seconds,
-    several,
+    selection,
     timeout_option,
+    workers_option,
 )
 from uop.cli.suite.outcome import exit_code, gravest, shown
 from uop.conformance.run.exits import Exit
@@ -29,15 +31,7 @@ if TYPE_CHECKING:
 
 @click.command("conform")
 @click.argument("backends", nargs=-1, required=True, type=BACKEND, metavar="BACKEND...")
-@several("--op", NameList(listed.ops), "Only these ops, separated by commas.")
-@several("--dtype", NameList(listed.dtypes), "Only these dtypes, separated by commas.")
-@several("--level", NameList(listed.levels, shown=True), "Only these levels, separated by commas.")
-@several(
-    "--skip-op",
-    NameList(listed.ops),
-    "Leave out these ops: cases that need one are skipped, and random programs do not use it.",
-)
-@several("--skip-dtype", NameList(listed.dtypes), "Leave out these dtypes, in the same way.")
+@selection
 @click.option(
     "--skip-cause",
     "skip_causes",
@@ -83,23 +77,7 @@ if TYPE_CHECKING:
     help="Only the cases that failed in this JSON report, which may be one of `uop fuzz`, with its "
     "seed and its list.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Chooses the cases.")
-@click.option("--examples", type=int, metavar="N", help="At most N cases of each kind.")
-@click.option(
-    "--effort",
-    type=Name(listed.efforts, shown=True),
-    default="default",
-    show_default=True,
-    help="How many cases.",
-)
-@click.option(
-    "--time",
-    "duration",
-    metavar="TIME",
-    callback=seconds,
-    help="Judge for this time, and stop: 30s, 5m, 1h. Levels, ops and dtypes share it from the "
-    "start, those cases first that tell most; what is judged at its end does not count.",
-)
+@amount
 @click.option(
     "--shard",
     default="",
@@ -108,7 +86,7 @@ if TYPE_CHECKING:
 )
 @fail_fast_option
 @timeout_option
-@click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
+@workers_option
 @click.option(
     "--profile",
     metavar="PROFILE",
@@ -145,14 +123,7 @@ if TYPE_CHECKING:
     "The exit code is that of a run with the edited file.",
 )
 @format_option
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path),
-    default=Path("uop-failures"),
-    show_default=True,
-    metavar="FOLDER",
-    help="Where failing programs are written.",
-)
+@output_option
 def command(
     backends: tuple[str, ...],
     ops: tuple[str, ...] | None,

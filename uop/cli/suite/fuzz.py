@@ -25,6 +25,7 @@ from uop.cli.suite.options import (
     seconds,
     several,
     timeout_option,
+    workers_option,
 )
 from uop.cli.suite.outcome import exit_code, gravest, shown
 
@@ -75,7 +76,7 @@ NO_FOLDER = Path()
 @several("--level", NameList(listed.drawn, shown=True), "Only these levels, separated by commas.")
 @fail_fast_option
 @timeout_option
-@click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
+@workers_option
 @click.option(
     "--profile",
     metavar="PROFILE",

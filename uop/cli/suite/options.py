@@ -8,7 +8,8 @@ from typing import TypeVar
 
 import click
 
-from uop.cli.names import NameList
+from uop.cli import names as listed
+from uop.cli.names import Name, NameList
 
 REPORT_FILES = {
     "--json": "Write the report.",
@@ -48,6 +49,21 @@ fail_fast_option = click.option(
 )
 
 
+workers_option = click.option(
+    "-n", "workers", type=int, metavar="N", help="Processes; by default one per core."
+)
+
+
+output_option = click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("uop-failures"),
+    show_default=True,
+    metavar="FOLDER",
+    help="Where failing programs are written.",
+)
+
+
 format_option = click.option(
     "--format",
     "form",
@@ -58,14 +74,6 @@ format_option = click.option(
 )
 
 
-def report_files(command: F) -> F:
-    """The options for the files of a report."""
-    for name, help in reversed(REPORT_FILES.items()):
-        path = click.Path(path_type=Path)
-        command = click.option(name, type=path, metavar="FILE", help=help)(command)
-    return command
-
-
 def several(name: str, kind: NameList, help: str) -> Callable[[F], F]:
     """An option for names, which may be repeated or separated by commas."""
     metavar = None if kind.shown else name.rpartition("-")[2].upper()
@@ -73,3 +81,59 @@ def several(name: str, kind: NameList, help: str) -> Callable[[F], F]:
     return click.option(
         name, plural, multiple=True, type=kind, callback=names, metavar=metavar, help=help
     )
+
+
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one, in the order of the help."""
+
+    def decorated(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated
+
+
+selection = together(
+    several("--op", NameList(listed.ops), "Only these ops, separated by commas."),
+    several("--dtype", NameList(listed.dtypes), "Only these dtypes, separated by commas."),
+    several(
+        "--level", NameList(listed.levels, shown=True), "Only these levels, separated by commas."
+    ),
+    several(
+        "--skip-op",
+        NameList(listed.ops),
+        "Leave out these ops: cases that need one are skipped, and random programs do not use it.",
+    ),
+    several("--skip-dtype", NameList(listed.dtypes), "Leave out these dtypes, in the same way."),
+)
+"""What a run is about."""
+amount = together(
+    click.option("--seed", type=int, default=0, show_default=True, help="Chooses the cases."),
+    click.option("--examples", type=int, metavar="N", help="At most N cases of each kind."),
+    click.option(
+        "--effort",
+        type=Name(listed.efforts, shown=True),
+        default="default",
+        show_default=True,
+        help="How many cases.",
+    ),
+    click.option(
+        "--time",
+        "duration",
+        metavar="TIME",
+        callback=seconds,
+        help="Judge for this time, and stop: 30s, 5m, 1h. Levels, ops and dtypes share it from the "
+        "start, those cases first that tell most; what is judged at its end does not count.",
+    ),
+)
+"""How many cases it has, and which."""
+
+
+def file_option(name: str, help: str, metavar: str = "FILE") -> Callable[[F], F]:
+    """An option for a file, or a folder, to write."""
+    return click.option(name, type=click.Path(path_type=Path), metavar=metavar, help=help)
+
+
+report_files = together(*(file_option(name, help) for name, help in REPORT_FILES.items()))
+"""The files of a report."""

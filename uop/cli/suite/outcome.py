@@ -23,6 +23,8 @@ CODES = {
     "inconclusive": Exit.INCONCLUSIVE,
 }
 """The exit code of each verdict."""
+BRIEF = "brief"
+"""The form of a run whose result is shown elsewhere."""
 GRAVITY = (
     Exit.INTERRUPTED,
     Exit.USAGE,
@@ -43,11 +45,13 @@ def shown(form: str) -> Iterator[Callable[[], Display]]:
     from rich.console import Console
 
     from uop.conformance.report.github import GitHub
-    from uop.conformance.report.terminal import Lasting, Log, Screen
+    from uop.conformance.report.terminal import Brief, Lasting, Log, Screen
 
     console, screens, made = Console(), ExitStack(), list[Lasting]()
 
     def display() -> Display:
+        if form == BRIEF:
+            return Brief(click.echo)
         if form == "github":
             summary = os.environ.get("GITHUB_STEP_SUMMARY")
             return GitHub(click.echo, Path(summary) if summary else None)

@@ -1,0 +1,62 @@
+"""The backends of a comparison in short: verdict and sums, or why there are none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from uop.conformance.report.model import Conclusion, Report, counted
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A backend: `verdict` is one short phrase, `kind` is good, bad, open or absent.
+
+    `note` is its profile, or the reason where there is no verdict.
+    """
+
+    name: str
+    about: str
+    verdict: str
+    kind: str
+    programs: int
+    failed: int
+    skipped: int
+    note: str
+
+
+def columns(report: Report) -> list[Column]:
+    """Those that were judged in the order of the comparison, then those that did not start."""
+    missing = report.vote.missing if report.vote else ()
+    absent = (why.partition(": ") for why in missing)
+    return [
+        *map(_judged, report.every),
+        *(Column(n, "", "not started", "absent", 0, 0, 0, why) for n, _, why in absent),
+    ]
+
+
+def _judged(report: Report) -> Column:
+    backend, summary = report.backend, report.summary
+    note = f"{report.profile} ({report.profile_from})"
+    match summary.verdict:
+        case Conclusion.CONFORMS:
+            known = f", {counted(summary.known, 'known failure')}" if summary.known else ""
+            verdict, kind = f"conforms{known}", "good"
+        case Conclusion.DOES_NOT:
+            causes = len(report.failures)
+            verdict, kind = counted(causes, "cause") if causes else "does not conform", "bad"
+        case _:
+            verdict, kind, note = "inconclusive", "open", summary.open_because
+    if summary.lost:
+        note = f"lost on the way: {summary.lost}"
+    elif summary.interrupted:
+        note = f"interrupted; {note}"
+    return Column(
+        report.options.backend,
+        f"{backend.name} {backend.version} on {backend.device}",
+        verdict,
+        kind,
+        summary.programs,
+        summary.wrong + summary.known,
+        summary.skipped,
+        note,
+    )
