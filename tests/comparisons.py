@@ -12,7 +12,7 @@ from uop.conformance.report.comparison import Tried, digest_of
 from uop.conformance.report.model import Report
 from uop.conformance.suite.vocabulary import Vocabulary
 
-TIED = Tried(digest_of(FAILURE.text), Status.PASSED, "0x1p+0")
+TRIED = Tried(digest_of(FAILURE.text), Status.PASSED, "0x1p+0")
 MISSING = "gone: no such library"
 LIBERTY = """case card
 %0 = PARAM [] {slot=0, dtype=float32} : float32[]
@@ -43,9 +43,9 @@ def everything() -> Report:
     card = (seen("max_nan", "the NaN", "propagate"), replace(seen("", "kept"), point="NaN payload"))
     taken = replace(seen("contract", "fused", "true"), example="x * x, strict 1")
     parts = [
-        ran(PASSED, name="interpreter", card=card, tried=(TIED,)),
+        ran(PASSED, name="interpreter", card=card, tried=(TRIED,)),
         failing(),
-        ran(PASSED, SKIPPED, name="liberal", card=(taken,), tried=(TIED,)),
+        ran(PASSED, SKIPPED, name="liberal", card=(taken,), tried=(TRIED,)),
         ran(PASSED, name="adapter", composed={"EXP2": ("MUL", "ADD")}),
         ran(name="a <b>|`c`", summary=replace(ran().summary, lost="it is gone")),
     ]

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
-from comparisons import MISSING, TIED, everything, failing, ran, seen
+from comparisons import MISSING, TRIED, everything, failing, ran, seen
 from reports import CRASHED, FAILED, FAILURE, PASSED, SKIPPED, WRONG, damaged, report
 
 from uop.conformance.checks import OptionError
@@ -133,15 +133,17 @@ def test_ordinary_values_and_many_cells_come_first() -> None:
 
 
 def test_what_each_backend_gives_on_a_program() -> None:
-    wrong = replace(TIED, status=Status.FAILED, gives="0x1p+1")
+    wrong = replace(TRIED, status=Status.FAILED, gives="0x1p+1")
     own = replace(
         FAILURE, text="another", values=(replace(WRONG, got="0x1p+7"),), id="op/A/b/c/0@2"
     )
     made = [
         failing(),
-        ran(PASSED, name="tried", tried=(TIED,)),
+        ran(PASSED, name="tried", tried=(TRIED,)),
         ran(PASSED, name="wrong", tried=(wrong,)),
-        ran(PASSED, name="without", tried=(replace(TIED, status=Status.SKIPPED, gives="no EXP2"),)),
+        ran(
+            PASSED, name="without", tried=(replace(TRIED, status=Status.SKIPPED, gives="no EXP2"),)
+        ),
         failing("own", failures=(own,)),
         ran(replace(FAILED, status=Status.PASSED, failure=None), name="by its cases"),
         ran(FAILED, name="fails by its cases"),
@@ -170,13 +172,13 @@ def test_what_each_backend_gives_on_a_program() -> None:
 
 
 def test_the_votes_count_what_came() -> None:
-    fails = replace(TIED, status=Status.FAILED, gives="0x1p+1")
+    fails = replace(TRIED, status=Status.FAILED, gives="0x1p+1")
     alike = [failing(), ran(name="b", tried=(fails,)), ran(name="c", tried=(fails,))]
     (row,) = disagreements(alike)
     assert row.vote.verdict is Outcome.SUSPECT
-    (row,) = disagreements([failing(), *(ran(name=n, tried=(TIED,)) for n in "bc")])
+    (row,) = disagreements([failing(), *(ran(name=n, tried=(TRIED,)) for n in "bc")])
     assert (row.vote.verdict, row.vote.odd) == (Outcome.ODD, ("some",))
-    assert compared([failing(), ran(name="b", tried=(TIED,))]).vote is not None
+    assert compared([failing(), ran(name="b", tried=(TRIED,))]).vote is not None
 
 
 def test_a_status_that_says_all_needs_no_value() -> None:
