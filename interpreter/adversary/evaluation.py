@@ -98,8 +98,16 @@ class _Moved(Arrays):
             a, b = (operand.data for operand in operands)
             data = maximum_somehow(a, b, self._random, self._profile.max_nan)
         else:
-            data = member(self._sets(u, operands), value.data, self._random)
+            return self._member(u, operands, value)
         return replace(value, data=data, free_nan=made_nan(u, data))
+
+    def _member(self, u: UOp, operands: list[Value], value: Value) -> Value:
+        """Select values of the sets. A NaN whose bits a set demands, as of a BITCAST, keeps them."""
+        sets = self._sets(u, operands)
+        data = member(sets, value.data, self._random)
+        made = made_nan(u, data)
+        free = made if made is None or sets.exact is None else made & ~sets.exact
+        return replace(value, data=data, free_nan=free)
 
     def _folded(self, u: UOp, t: Value) -> Array:
         """Fold a REDUCE in some order, without its absent elements."""

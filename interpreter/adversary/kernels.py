@@ -43,7 +43,8 @@ def member(s: Sets, reference: Array, random: np.random.Generator) -> Array:
         return data
     only = np.False_ if s.only is None else s.only
     nan = only | (s.nan & (random.random(s.lo.shape) < 0.5))
-    return np.where(nan, s.lo.dtype.type(np.nan), data)
+    made = np.where(nan, s.lo.dtype.type(np.nan), data)
+    return made if s.exact is None else np.where(s.exact & only, s.lo, made)
 
 
 def _one_interval(s: Sets, random: np.random.Generator) -> Sets:

@@ -219,10 +219,14 @@ def test_an_op_without_a_composition_is_unsupported() -> None:
             "expected a tensor program, found one of the kind kernel",
         ),
         ('%0 = PARAM [2] {slot=0, dtype=int32, device=("A","B")}', "on the devices"),
-        ("%0 = PARAM [] {slot=0, dtype=index, min=1, max=4}\n%1 = CONST {value=1, dtype=int32}\n"
-         "%2 = RESHAPE %1, [1]\n%3 = STACK %0\n%4 = EXPAND %2, %3", "expected sizes that are numbers"),
+        (
+            "%0 = PARAM [] {slot=0, dtype=index, min=1, max=4}\n"
+            "%1 = CONST {value=1, dtype=int32}\n%2 = RESHAPE %1, [1]\n%3 = STACK %0\n"
+            "%4 = EXPAND %2, %3",
+            "expected sizes that are numbers",
+        ),
     ],
-)  # fmt: skip
+)
 def test_other_programs_are_unsupported(text: str, said: str) -> None:
     with pytest.raises(UnsupportedError, match=said):
         build(values_of(parse(text)), Nodes())

@@ -243,6 +243,17 @@ def test_unspecified_elements_are_random() -> None:
     assert len(results) == 8
 
 
+def test_a_nan_keeps_the_bits_that_a_set_demands_beside_one_that_may_get_quiet() -> None:
+    """The bits of a signalling NaN, and of its quiet copy, are a number and a NaN of bfloat16."""
+    x = param(0, (2,), dtypes.float16)
+    chosen = UOp(Op.WHERE, param(1, (2,), dtypes.bool), x, x)
+    root = UOp(Op.BITCAST, chosen, arg=DTypeArg(dtypes.bfloat16))
+    nans = from_bits(np.asarray([0xFDD6, 0xFFC0], np.uint16), dtypes.float16)
+    inputs = {0: nans, 1: np.asarray([True, True])}
+    for seed in range(20):
+        assert not accused(root, inputs, seed)
+
+
 def test_memory_and_functions_are_run_too() -> None:
     x = param(0, (2,), dtypes.float32)
     inputs = {0: np.asarray([0.3, 1.7], np.float32)}
