@@ -102,7 +102,7 @@ class _Moved(Arrays):
         return replace(value, data=data, free_nan=made_nan(u, data))
 
     def _member(self, u: UOp, operands: list[Value], value: Value) -> Value:
-        """Select values of the sets. A NaN whose bits a set demands, as of a BITCAST, keeps them."""
+        """Select values of the sets. A NaN whose bits a set demands keeps them."""
         sets = self._sets(u, operands)
         data = member(sets, value.data, self._random)
         made = made_nan(u, data)
