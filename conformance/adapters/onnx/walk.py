@@ -166,7 +166,7 @@ class Walk:
             raise
         except (InvalidError, MalformedError, ValueError) as error:
             # A ValueError is what Python and numpy say of lengths that do not fit.
-            raise MalformedNodeError(f"{self.place}: {error}") from None
+            raise MalformedNodeError(f"{self.place}: {error}") from error
         except UnsupportedError as error:
             needs: tuple[str, ...] = ()
             if isinstance(error, UnknownError):
