@@ -178,7 +178,7 @@ def test_without_the_package_the_error_has_the_line_that_installs_it(
     monkeypatch.setattr(package, "PARTS", ("no_such_part",))
     package.onnx.cache_clear()
     try:
-        with pytest.raises(UnsupportedError, match=r"pip install 'uop\[onnx\]'"):
+        with pytest.raises(UnsupportedError, match=r'pip install "uop\[onnx\]"'):
             from_onnx(b"")
     finally:
         package.onnx.cache_clear()

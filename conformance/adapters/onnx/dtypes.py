@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from uop.conformance.adapters.onnx.package import onnx
 from uop.interpreter.numeric.storage import STORED, Array
 from uop.spec.dtype import DType, dtypes
@@ -60,7 +58,7 @@ def array_of(tensor: Any, folder: str = "") -> Array:
         array: Array = library.numpy_helper.to_array(tensor, folder)
     except (OSError, ValueError, TypeError, library.checker.ValidationError) as error:
         raise MalformedError(f"tensor {tensor.name!r}: {error}") from None
-    return np.ascontiguousarray(array).reshape(array.shape)
+    return array
 
 
 def stored(array: Array) -> DType:

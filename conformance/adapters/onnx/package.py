@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 from typing import Any
 
-from uop.spec.errors import UnsupportedError
+from uop.conformance.adapters.backend import imported
 
 PARTS = ("checker", "defs", "external_data_helper", "helper", "numpy_helper")
 
@@ -14,15 +13,12 @@ PARTS = ("checker", "defs", "external_data_helper", "helper", "numpy_helper")
 @cache
 def onnx() -> Any:
     """The package; UnsupportedError with the line that installs it."""
-    try:
-        for part in PARTS:
-            import_module(f"onnx.{part}")
-    except ImportError as error:
-        raise UnsupportedError(f"ONNX needs `pip install 'uop[onnx]'`: {error}") from None
-    return import_module("onnx")
+    package, *_ = imported("onnx", "onnx", *(f"onnx.{part}" for part in PARTS))
+    return package
 
 
 def decode_error() -> type[Exception]:
     """What the package raises for bytes that are no message."""
-    error: type[Exception] = import_module("google.protobuf.message").DecodeError
+    (below,) = imported("onnx", "google.protobuf.message")
+    error: type[Exception] = below.DecodeError
     return error

@@ -21,7 +21,6 @@ from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.graph import leaves, slot_of
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp
 
 Scope = dict[str, Tensor | None]
 Opsets = Mapping[str, int]
@@ -58,7 +57,6 @@ class Walk:
     folder: str = ""
     """Where files with the data of tensors lie."""
     places: list[str] = field(default_factory=list)
-    known: dict[UOp, Array] = field(default_factory=dict)
 
     def graph(self, graph: Any, scope: Scope, opsets: Opsets) -> list[Tensor]:
         """The outputs of a graph; `scope` has its inputs and what its nodes see from outside."""
@@ -145,9 +143,8 @@ class Walk:
         slots = tuple(slot_of(u) for u in leaves(value.uop) if u.op is Op.PARAM)
         if slots:
             raise UnknownError(slots)
-        if value.uop not in self.known:
-            self.known[value.uop] = value.numpy()
-        return self.known[value.uop]
+        array: Array = value.numpy()
+        return array
 
     @property
     def place(self) -> str:

@@ -43,18 +43,6 @@ def odd(apply: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     return (x < 0).where(-value, value)
 
 
-def sigmoid(x: Tensor) -> Tensor:
-    return ((-x).exp() + 1).recip()
-
-
-def tanh(x: Tensor) -> Tensor:
-    def above_0(x: Tensor) -> Tensor:
-        e = exp_minus_1(x * -2)
-        return -e / (e + 2)
-
-    return odd(above_0, x)
-
-
 def sinh(x: Tensor) -> Tensor:
     """Halves go into the exponent, so that it is finite as long as the result."""
 
@@ -126,10 +114,10 @@ def erf(x: Tensor) -> Tensor:
 UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "Exp": Tensor.exp,
     "Log": Tensor.log,
-    "Sigmoid": sigmoid,
+    "Sigmoid": Tensor.sigmoid,
     "Softplus": lambda x: x.maximum(0) + log_of_1_plus((-abs(x)).exp()),
     "Softsign": lambda x: x / (abs(x) + 1),
-    "Tanh": tanh,
+    "Tanh": Tensor.tanh,
     "Sin": Tensor.sin,
     "Cos": cos,
     "Tan": lambda x: x.sin() / cos(x),
@@ -164,7 +152,7 @@ def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
 
 @rule("Relu")
 def relu(x: Tensor) -> Tensor:
-    return x.maximum(0)
+    return x.relu()
 
 
 @rule("LeakyRelu", since=6)

@@ -65,9 +65,9 @@ def function_named(name: str, alpha: float | None, beta: float | None) -> Functi
         case "relu":
             return activations.relu
         case "tanh":
-            return activations.tanh
+            return Tensor.tanh
         case "sigmoid":
-            return activations.sigmoid
+            return Tensor.sigmoid
         case "softsign" | "softplus":
             return activations.UNARY[name.lower().capitalize()]
         case "hardsigmoid":
@@ -82,7 +82,7 @@ def function_named(name: str, alpha: float | None, beta: float | None) -> Functi
             return lambda x: x * numbers.get("alpha", 1.0) + numbers.get("beta", 0.0)
         case "scaledtanh":
             scale = numbers.get("alpha", 1.0)
-            return lambda x: activations.tanh(x * numbers.get("beta", 1.0)) * scale
+            return lambda x: (x * numbers.get("beta", 1.0)).tanh() * scale
     raise UnsupportedError(f"activation {name!r}")
 
 
