@@ -119,6 +119,24 @@ def test_a_function_of_the_model_is_expanded() -> None:
     assert evaluate(program.root, program.inputs(x=np.float32([1, 2]))).tolist() == [3, 6]
 
 
+def test_a_branch_sees_the_attributes_of_the_function_around_it() -> None:
+    text = """g (float[2] x) => (float[2] y) { y = own.scaled <by = 3.0> (x) }
+    <domain: "own", opset_import: ["": 17]>
+    scaled <by> (a) => (b) {
+        yes = Constant <value = bool {1}> ()
+        b = If (yes) <
+            then_branch = t () => (float[2] c) {
+                k = Constant <value_float: float = @by> ()
+                c = Mul(a, k)
+            },
+            else_branch = e () => (float[2] d) { d = Neg(a) }
+        >
+    }"""
+    head = '<ir_version: 8, opset_import: ["": 17, "own": 1]>\n'
+    program = from_onnx(model(text, head))
+    assert evaluate(program.root, program.inputs(x=np.float32([1, 2]))).tolist() == [3, 6]
+
+
 def test_the_place_of_a_node_in_a_body_is_named() -> None:
     text = """g (float[2] x) => (float[2] y) { y = own.kept (x) }
     <domain: "own", opset_import: ["": 17]> kept (a) => (b) { c = Relu(a)

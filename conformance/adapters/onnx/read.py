@@ -77,7 +77,7 @@ def from_onnx(
         scope: Scope = {name: constant(array) for name, array in static.items()}
         for name, slot in slots.items():
             scope[name] = _input(declared[name], slot, sizes or {})
-        results = walk.graph(proto.graph, scope, opsets)
+        results = walk.graph(proto.graph, scope, opsets, {})
     names = tuple(output.name for output in proto.graph.output)
     return _program(results, slots, names)
 

@@ -58,19 +58,23 @@ class Walk:
     """Where files with the data of tensors lie."""
     places: list[str] = field(default_factory=list)
 
-    def graph(self, graph: Any, scope: Scope, opsets: Opsets) -> list[Tensor]:
-        """The outputs of a graph; `scope` has its inputs and what its nodes see from outside."""
+    def graph(
+        self, graph: Any, scope: Scope, opsets: Opsets, outer: Mapping[str, Any]
+    ) -> list[Tensor]:
+        """The outputs of a graph. `scope` has its inputs and what its nodes see from outside,
+        `outer` the attributes of the function around it.
+        """
         if graph.sparse_initializer:
             raise UnsupportedError(f"graph {graph.name!r} has sparse initialisers")
         for tensor in graph.initializer:
-            scope.setdefault(tensor.name, constant(array_of(tensor, self.folder)))
-        self.nodes(graph.node, scope, opsets, {})
+            scope[tensor.name] = constant(array_of(tensor, self.folder))
+        self.nodes(graph.node, scope, opsets, outer)
         return [_given(scope[output.name]) for output in graph.output]
 
     def nodes(
         self, nodes: Sequence[Any], scope: Scope, opsets: Opsets, outer: Mapping[str, Any]
     ) -> None:
-        """Enter the outputs of nodes into the scope; `outer` has the attributes of a function."""
+        """Enter the outputs of nodes into the scope."""
         for position, node in enumerate(nodes):
             with self.at(position, node):
                 self.node(node, scope, opsets, outer)
@@ -87,7 +91,7 @@ class Walk:
         found = None if function else rule_of(domain, node.op_type, opset)
         if found is not None:
             decoded = {
-                name: self.body(a.g, scope, opsets) if a.HasField("g") else attribute_of(a)
+                name: self.body(a.g, scope, opsets, outer) if a.HasField("g") else attribute_of(a)
                 for name, a in attributes.items()
             }
             results = self.applied(found, inputs, decoded, len(node.output))
@@ -127,14 +131,15 @@ class Walk:
         self.nodes(proto.node, scope, inner, with_defaults(proto, function.schema, attributes))
         return [scope.get(name) for name in proto.output]
 
-    def body(self, graph: Any, outer: Scope, opsets: Opsets) -> Body:
+    def body(self, graph: Any, scope: Scope, opsets: Opsets, outer: Mapping[str, Any]) -> Body:
         """A subgraph as a Python function of its inputs."""
 
         def call(*inputs: Tensor) -> list[Tensor]:
             names = [each.name for each in graph.input]
             if len(names) != len(inputs):
                 raise MalformedError(f"body {graph.name!r}: expected {len(names)} inputs")
-            return self.graph(graph, {**outer, **dict(zip(names, inputs, strict=True))}, opsets)
+            inner = {**scope, **dict(zip(names, inputs, strict=True))}
+            return self.graph(graph, inner, opsets, outer)
 
         return call
 
