@@ -21,7 +21,7 @@ from uop.spec.text.profile_text import knob_values
 
 DOCS = ROOT / "docs"
 COMMAND_LINE = (DOCS / "command-line.md").read_text("utf-8")
-NEEDS = {"python.md": "opencl", "stablehlo.md": "jaxlib"}
+NEEDS = {"onnx.md": "opencl", "python.md": "opencl", "stablehlo.md": "jaxlib"}
 """The fixture of what a page needs to run."""
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from uop.compiler.pipeline import compile as compile
+    from uop.conformance.adapters.onnx.read import from_onnx as from_onnx
     from uop.conformance.adapters.stablehlo.read import from_stablehlo as from_stablehlo
     from uop.conformance.adapters.stablehlo.traced import flat as flat
     from uop.conformance.adapters.stablehlo.write import to_flat as to_flat
@@ -66,6 +67,7 @@ _HOME = {
     "exp": "uop.spec.frontend.functions",
     "flat": "uop.conformance.adapters.stablehlo.traced",
     "from_dlpack": "uop.spec.frontend.functions",
+    "from_onnx": "uop.conformance.adapters.onnx.read",
     "from_stablehlo": "uop.conformance.adapters.stablehlo.read",
     "full": "uop.spec.frontend.functions",
     "function": "uop.spec.frontend.function",
@@ -107,6 +109,7 @@ __all__ = [
     "exp",
     "flat",
     "from_dlpack",
+    "from_onnx",
     "from_stablehlo",
     "full",
     "function",

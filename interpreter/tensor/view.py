@@ -93,7 +93,8 @@ def take(contents: Value, part: Array) -> Value:
         return None if mask is None else mask[position] & ~absent
 
     return Value(
-        contents.data[position],
+        # numpy makes a scalar of one element, which is no array.
+        np.asarray(contents.data[position]),
         absent if absent.any() else None,
         pick(contents.unspecified),
         pick(contents.free_nan),

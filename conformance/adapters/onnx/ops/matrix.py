@@ -1,0 +1,202 @@
+"""The rules of products: matrices, sums over letters, convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+
+from uop.conformance.adapters.onnx.ops.elementwise import in_float32
+from uop.conformance.adapters.onnx.ops.frame import Frame, Spatial, with_pads
+from uop.conformance.adapters.onnx.ops.reduce import dropped
+from uop.conformance.adapters.onnx.ops.views import over_channels, picked, positions, windows
+from uop.conformance.adapters.onnx.rules import full, rule
+from uop.spec.args import PadFill
+from uop.spec.errors import MalformedError, UnsupportedError
+from uop.spec.frontend.tensor import Tensor
+from uop.spec.ops.names import Op
+
+
+@rule("MatMul")
+def matmul(a: Tensor, b: Tensor) -> Tensor:
+    return in_float32(lambda a, b: a @ b, a, b)
+
+
+@rule("Gemm", since=7)
+def gemm(
+    a: Tensor,
+    b: Tensor,
+    c: Tensor | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,  # noqa: N803 - names of ONNX
+    transB: int = 0,  # noqa: N803
+) -> Tensor:
+    product = matmul(a.T if transA else a, b.T if transB else b)
+    product = product if alpha == 1 else product * alpha
+    if c is None:
+        return product
+    return product + (c if beta == 1 else c * beta)
+
+
+@rule("Gemm")
+def gemm_of_rows(
+    a: Tensor,
+    b: Tensor,
+    c: Tensor,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    broadcast: int = 0,
+    transA: int = 0,  # noqa: N803
+    transB: int = 0,  # noqa: N803
+) -> Tensor:
+    return gemm(a, b, c, alpha=alpha, beta=beta, transA=transA, transB=transB)
+
+
+@rule("Einsum")
+def einsum(*tensors: Tensor, equation: str) -> Tensor:
+    """Every letter is an axis of one product, which is summed over those that the result lacks."""
+    terms, arrow, result = equation.replace(" ", "").partition("->")
+    pairs = [*zip(terms.split(","), tensors, strict=True)]
+    dots = max(t.ndim - len(term.replace("...", "")) for term, t in pairs)
+    names = [_letters(term, t.ndim - len(term.replace("...", ""))) for term, t in pairs]
+    result = _letters(result, dots)
+    if not arrow:
+        flat = "".join(names)
+        result = "".join(sorted(c for c in {*flat} if flat.count(c) == 1 or c.isdigit()))
+    order = result + "".join(sorted({*"".join(names)} - {*result}))
+    product = _spread(tensors[0], names[0], order)
+    for t, name in zip(tensors[1:], names[1:], strict=True):
+        product = product * _spread(t, name, order)
+    gone = [*range(len(result), len(order))]
+    return dropped(product.reduce(Op.ADD, gone), gone) if gone else product
+
+
+def _letters(term: str, dots: int) -> str:
+    """One letter an axis; those of an ellipsis are digits, aligned at the right."""
+    return term.replace("...", "".join(str(9 - k) for k in reversed(range(dots))))
+
+
+def _spread(t: Tensor, name: str, order: str) -> Tensor:
+    """A Tensor with the axes in this order, of size 1 where it has none; a repeated letter keeps
+    its diagonal.
+    """
+    for letter in sorted(set(name)):
+        while name.count(letter) > 1:
+            a, b = name.index(letter), name.rindex(letter)
+            diagonal = positions(t, a) == positions(t, b)
+            t = dropped(diagonal.where(t, full((), 0, t.dtype)).reduce(Op.ADD, b), [b])
+            name = name[:b] + name[b + 1 :]
+    t = t.permute([name.index(letter) for letter in order if letter in name])
+    sizes = iter(t.shape)
+    return t.reshape([next(sizes) if letter in name else 1 for letter in order])
+
+
+@rule("Conv", about=Spatial)
+def conv(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    about: Spatial,
+    group: int = 1,
+) -> Tensor:
+    frame = about.frame(x.shape[2:], weight.shape[2:])
+    return in_float32(lambda x, w: convolved(x, w, frame, group), x, weight) + (
+        0 if bias is None else over_channels(bias, x.ndim)
+    )
+
+
+def convolved(x: Tensor, weight: Tensor, frame: Frame, group: int) -> Tensor:
+    """Correlate x (N, C, ...) with weight (M, C / group, ...)."""
+    n, c = x.shape[:2]
+    m, each, *sizes = weight.shape
+    if each * group != c or m % group:
+        raise MalformedError(f"{c} channels in {group} groups of {each}")
+    seen = windows(with_pads(x, frame, PadFill.ZERO), sizes, frame.strides, frame.dilations)
+    counts = seen.shape[2 : 2 + len(sizes)]
+    s = len(sizes)
+    # (N, group, 1, C / group, counts..., sizes...) times (group, M / group, C / group, 1..., sizes)
+    seen = seen.reshape(n, group, 1, each, *counts, *sizes)
+    kernels = weight.reshape(group, m // group, each, *[1] * s, *sizes)
+    axes = [3, *range(4 + s, 4 + 2 * s)]
+    return (seen * kernels).reduce(Op.ADD, axes).reshape(n, m, *counts)
+
+
+@rule("ConvTranspose", about=Spatial)
+def conv_transpose(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    about: Spatial,
+    group: int = 1,
+    output_padding: Sequence[int] | None = None,
+    output_shape: Sequence[int] | None = None,
+) -> Tensor:
+    """Correlation of x, with zeros between its elements, with the reversed kernel."""
+    c, each, *sizes = weight.shape
+    s = len(sizes)
+    steps, gaps = about.steps(s), about.gaps(s)
+    more = [*(output_padding or [0] * s)]
+    spans = [(k - 1) * d for k, d in zip(sizes, gaps, strict=True)]
+    if output_shape is None and about.auto_pad.startswith("SAME"):
+        output_shape = [n * step for n, step in zip(x.shape[2:], steps, strict=True)]
+    before, after = about.sides(s)
+    if output_shape is not None:
+        wide = [
+            (n - 1) * step + span + 1 + extra
+            for n, step, span, extra in zip(x.shape[2:], steps, spans, more, strict=True)
+        ]
+        before, after = about.cut([w - out for w, out in zip(wide, output_shape, strict=True)])
+    kernels = weight.reshape(group, c // group, each, *sizes).flip(range(3, 3 + s))
+    kernels = kernels.permute(0, 2, 1, *range(3, 3 + s)).reshape(each * group, c // group, *sizes)
+    frame = Frame(
+        tuple(sizes),
+        (1,) * s,
+        tuple(gaps),
+        tuple(span - b for span, b in zip(spans, before, strict=True)),
+        tuple(span - a + extra for span, a, extra in zip(spans, after, more, strict=True)),
+        (0,) * s,
+    )
+    y = in_float32(lambda x, w: convolved(with_gaps(x, steps), w, frame, group), x, kernels)
+    return y if bias is None else y + over_channels(bias, x.ndim)
+
+
+def with_gaps(x: Tensor, steps: Sequence[int]) -> Tensor:
+    """x with zeros between its elements along the axes behind the first two."""
+    for k, step in enumerate(steps):
+        axis = 2 + k
+        n = x.shape[axis]
+        apart = x.reshape(*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
+        apart = apart.pad(
+            *((0, step - 1 if j == axis + 1 else 0) for j in range(apart.ndim)), fill=PadFill.ZERO
+        )
+        flat = apart.reshape(*x.shape[:axis], n * step, *x.shape[axis + 1 :])
+        x = flat.shrink(
+            *((0, (n - 1) * step + 1 if j == axis else m) for j, m in enumerate(flat.shape))
+        )
+    return x
+
+
+@rule("Det")
+def determinant(x: Tensor) -> Tensor:
+    """By the cofactors of the first row, for matrices of at most 4 rows."""
+    size = x.shape[-1]
+    if size > 4:
+        raise UnsupportedError(f"a matrix of {size} rows: expected at most 4")
+    return _cofactors(x)
+
+
+def _cofactors(x: Tensor) -> Tensor:
+    size = x.shape[-1]
+    if size == 1:
+        return x[..., 0, 0]
+    terms = []
+    for k in range(size):
+        minor = picked(x[..., 1:, :], x.ndim - 1, [j for j in range(size) if j != k])
+        term = x[..., 0, k] * _cofactors(minor)
+        terms.append(-term if k % 2 else term)
+    return reduce(add, terms)

@@ -1,0 +1,228 @@
+"""The rules of recurrent layers, with every step written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from uop.conformance.adapters.onnx.ops import activations
+from uop.conformance.adapters.onnx.ops.elementwise import clip
+from uop.conformance.adapters.onnx.ops.views import joined, shrunk
+from uop.conformance.adapters.onnx.rules import full, rule
+from uop.spec.errors import UnsupportedError
+from uop.spec.frontend.tensor import Tensor
+
+Function = Callable[[Tensor], Tensor]
+State = tuple[Tensor, ...]
+Step = Callable[[Tensor, State], State]
+"""From the input of a step and the state, whose first part is the output, to the next state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The attributes that all recurrent layers have."""
+
+    hidden_size: int = 0
+    direction: str = "forward"
+    layout: int = 0
+    clip: float | None = None
+    activations: Sequence[str] = ()
+    activation_alpha: Sequence[float] = ()
+    activation_beta: Sequence[float] = ()
+
+    def functions(self, turn: int, *usual: str) -> list[Function]:
+        """The functions of a direction, each behind the clip of its argument."""
+        count = len(usual)
+        names = self.activations[turn * count : (turn + 1) * count] or usual
+        numbers = [[*self.activation_alpha], [*self.activation_beta]]
+        taken = []
+        for name in [*self.activations[: turn * count], *names]:
+            alpha, beta = (
+                each.pop(0) if each and name.lower() in takers else None
+                for each, takers in zip(numbers, (TAKE_ALPHA, TAKE_BETA), strict=True)
+            )
+            taken.append(function_named(name, alpha, beta))
+        return [partial(self.applied, function) for function in taken[-count:]]
+
+    def applied(self, function: Function, x: Tensor) -> Tensor:
+        if self.clip is not None:
+            x = clip(x, full((), -self.clip, x.dtype), full((), self.clip, x.dtype))
+        return function(x)
+
+
+TAKE_ALPHA = ("affine", "elu", "hardsigmoid", "leakyrelu", "scaledtanh", "thresholdedrelu")
+TAKE_BETA = ("affine", "hardsigmoid", "scaledtanh")
+"""The functions with numbers of their own, which stand one behind the other in the attributes."""
+
+
+def function_named(name: str, alpha: float | None, beta: float | None) -> Function:
+    """A function by its name, whose case does not matter."""
+    given = {"alpha": alpha, "beta": beta}
+    numbers: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    match name.lower():
+        case "relu":
+            return activations.relu
+        case "tanh":
+            return Tensor.tanh
+        case "sigmoid":
+            return Tensor.sigmoid
+        case "softsign" | "softplus":
+            return activations.UNARY[name.lower().capitalize()]
+        case "hardsigmoid":
+            return partial(activations.hard_sigmoid, **numbers)
+        case "leakyrelu":
+            return partial(activations.leaky_relu, **numbers)
+        case "elu":
+            return partial(activations.elu, **numbers)
+        case "thresholdedrelu":
+            return partial(activations.thresholded_relu, **numbers)
+        case "affine":
+            return lambda x: x * numbers.get("alpha", 1.0) + numbers.get("beta", 0.0)
+        case "scaledtanh":
+            scale = numbers.get("alpha", 1.0)
+            return lambda x: (x * numbers.get("beta", 1.0)).tanh() * scale
+    raise UnsupportedError(f"activation {name!r}")
+
+
+def unrolled(
+    x: Tensor, layer: Layer, lengths: Tensor | None, starts: Sequence[Tensor | None], step: StepOf
+) -> list[Tensor]:
+    """All outputs, and the last state; a sequence that has ended keeps its state and gives 0."""
+    if layer.layout:
+        x = x.permute(1, 0, 2)
+        starts = [None if s is None else s.permute(1, 0, 2) for s in starts]
+    steps, batch = x.shape[:2]
+    kept = full((batch, layer.hidden_size), 0, x.dtype)
+    outputs, lasts = [], []
+    for turn in range(2 if layer.direction == "bidirectional" else 1):
+        back = turn == 1 or layer.direction == "reverse"
+        state: State = tuple(kept if s is None else s[turn] for s in starts)
+        advance, rows = step(turn), {}
+        for time in reversed(range(steps)) if back else range(steps):
+            new = advance(x[time], state)
+            rows[time] = new[0]
+            if lengths is not None:
+                runs = (lengths > time).reshape(batch, 1)
+                rows[time] = runs.where(new[0], kept)
+                new = tuple(runs.where(a, b) for a, b in zip(new, state, strict=True))
+            state = new
+        outputs.append(_rows([rows[time] for time in range(steps)]))
+        lasts.append(state)
+    # (time, direction, batch, hidden)
+    y = _rows(outputs).permute(1, 0, 2, 3)
+    last = [_rows([state[k] for state in lasts]) for k in range(len(starts))]
+    if layer.layout:
+        return [y.permute(2, 0, 1, 3), *(t.permute(1, 0, 2) for t in last)]
+    return [y, *last]
+
+
+StepOf = Callable[[int], Step]
+"""The step of a direction."""
+
+
+def _rows(tensors: Sequence[Tensor]) -> Tensor:
+    return joined([t.reshape(1, *t.shape) for t in tensors], 0)
+
+
+def _gates(x: Tensor, count: int) -> list[Tensor]:
+    """The equal parts of the last axis."""
+    size, axis = x.shape[-1] // count, x.ndim - 1
+    return [shrunk(x, axis, k * size, (k + 1) * size) for k in range(count)]
+
+
+def _biases(bias: Tensor | None, like: Tensor, turn: int, gates: int) -> list[Tensor]:
+    """Those of the inputs, then those of the state."""
+    if bias is None:
+        return [full((), 0, like.dtype)] * (2 * gates)
+    return _gates(bias[turn], 2 * gates)
+
+
+@rule("RNN", since=7, about=Layer)
+def rnn(
+    x: Tensor,
+    w: Tensor,
+    r: Tensor,
+    bias: Tensor | None = None,
+    lengths: Tensor | None = None,
+    start: Tensor | None = None,
+    *,
+    about: Layer,
+) -> list[Tensor]:
+    def step_of(turn: int) -> Step:
+        (f,) = about.functions(turn, "Tanh")
+        wb, rb = _biases(bias, x, turn, 1)
+        return lambda part, state: (f(part @ w[turn].T + state[0] @ r[turn].T + wb + rb),)
+
+    return unrolled(x, about, lengths, [start], step_of)
+
+
+@rule("GRU", since=7, about=Layer)
+def gru(
+    x: Tensor,
+    w: Tensor,
+    r: Tensor,
+    bias: Tensor | None = None,
+    lengths: Tensor | None = None,
+    start: Tensor | None = None,
+    *,
+    about: Layer,
+    linear_before_reset: int = 0,
+) -> list[Tensor]:
+    def step_of(turn: int) -> Step:
+        f, g = about.functions(turn, "Sigmoid", "Tanh")
+        biases = _biases(bias, x, turn, 3)
+        columns = _gates(r[turn].T, 3)
+
+        def step(part: Tensor, state: State) -> State:
+            (h,) = state
+            xz, xr, xh = (t + b for t, b in zip(_gates(part @ w[turn].T, 3), biases, strict=False))
+            z = f(xz + h @ columns[0] + biases[3])
+            reset = f(xr + h @ columns[1] + biases[4])
+            if linear_before_reset:
+                new = g(xh + reset * (h @ columns[2] + biases[5]))
+            else:
+                new = g(xh + (reset * h) @ columns[2] + biases[5])
+            return ((-z + 1) * new + z * h,)
+
+        return step
+
+    return unrolled(x, about, lengths, [start], step_of)
+
+
+@rule("LSTM", since=7, about=Layer)
+def lstm(
+    x: Tensor,
+    w: Tensor,
+    r: Tensor,
+    bias: Tensor | None = None,
+    lengths: Tensor | None = None,
+    start: Tensor | None = None,
+    start_cell: Tensor | None = None,
+    peepholes: Tensor | None = None,
+    *,
+    about: Layer,
+    input_forget: int = 0,
+) -> list[Tensor]:
+    def step_of(turn: int) -> Step:
+        f, g, h = about.functions(turn, "Sigmoid", "Tanh", "Tanh")
+        biases = _biases(bias, x, turn, 4)
+        none = [full((), 0, x.dtype)] * 3
+        pi, po, pf = none if peepholes is None else _gates(peepholes[turn], 3)
+
+        def step(part: Tensor, state: State) -> State:
+            before, cell = state
+            total = part @ w[turn].T + before @ r[turn].T
+            i, o, forget, c = (
+                t + wb + rb
+                for t, wb, rb in zip(_gates(total, 4), biases[:4], biases[4:], strict=True)
+            )
+            i = f(i + pi * cell)
+            forget = -i + 1 if input_forget else f(forget + pf * cell)
+            cell = forget * cell + i * g(c)
+            return f(o + po * cell) * h(cell), cell
+
+        return step
+
+    return unrolled(x, about, lengths, [start, start_cell], step_of)

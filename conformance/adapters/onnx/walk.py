@@ -1,0 +1,184 @@
+"""The walk over a model: applies the rule of each node, or expands it as ONNX says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from uop.conformance.adapters.onnx.attributes import attribute_of, with_defaults
+from uop.conformance.adapters.onnx.dtypes import array_of
+from uop.conformance.adapters.onnx.functions import Function, function_of
+from uop.conformance.adapters.onnx.rules import (
+    Body,
+    Rule,
+    constant,
+    rule_of,
+)
+from uop.interpreter.numeric.storage import Array
+from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
+from uop.spec.frontend.tensor import Tensor
+from uop.spec.graph import leaves, slot_of
+from uop.spec.ops.names import Op
+
+Scope = dict[str, Tensor | None]
+Opsets = Mapping[str, int]
+
+
+class NodeError(UnsupportedError):
+    """A node of a model that has no image; `needs` names inputs whose values would be needed."""
+
+    def __init__(self, reason: str, place: str, needs: tuple[str, ...] = ()) -> None:
+        super().__init__(f"{place}: {reason}")
+        self.reason, self.place, self.needs = reason, place, needs
+
+
+class MalformedNodeError(MalformedError):
+    """A node of a model that breaks a condition."""
+
+
+class UnknownError(UnsupportedError):
+    """A rule needs the value of a Tensor that depends on inputs with these slots."""
+
+    def __init__(self, slots: tuple[int, ...]) -> None:
+        super().__init__("its shape or its course depends on values that are inputs")
+        self.slots = slots
+
+
+@dataclass(slots=True)
+class Walk:
+    """A walk over the graphs of one model."""
+
+    functions: Mapping[tuple[str, str, str], Any]
+    """The functions of the model by domain, name and overload."""
+    names: Mapping[int, str]
+    """The names of the model's inputs by slot."""
+    folder: str = ""
+    """Where files with the data of tensors lie."""
+    places: list[str] = field(default_factory=list)
+
+    def graph(
+        self, graph: Any, scope: Scope, opsets: Opsets, outer: Mapping[str, Any]
+    ) -> list[Tensor]:
+        """The outputs of a graph. `scope` has its inputs and what its nodes see from outside,
+        `outer` the attributes of the function around it.
+        """
+        if graph.sparse_initializer:
+            raise UnsupportedError(f"graph {graph.name!r} has sparse initialisers")
+        for tensor in graph.initializer:
+            scope[tensor.name] = constant(array_of(tensor, self.folder))
+        self.nodes(graph.node, scope, opsets, outer)
+        return [_given(scope[output.name]) for output in graph.output]
+
+    def nodes(
+        self, nodes: Sequence[Any], scope: Scope, opsets: Opsets, outer: Mapping[str, Any]
+    ) -> None:
+        """Enter the outputs of nodes into the scope."""
+        for position, node in enumerate(nodes):
+            with self.at(position, node):
+                self.node(node, scope, opsets, outer)
+
+    def node(self, node: Any, scope: Scope, opsets: Opsets, outer: Mapping[str, Any]) -> None:
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        inputs = [scope[name] if name else None for name in node.input]
+        given = [outer.get(a.ref_attr_name) if a.ref_attr_name else a for a in node.attribute]
+        attributes = {
+            new.name: a for new, a in zip(node.attribute, given, strict=True) if a is not None
+        }
+        function = self.functions.get((node.domain, node.op_type, node.overload))
+        opset = opsets.get(domain, 0)
+        found = None if function else rule_of(domain, node.op_type, opset)
+        if found is not None:
+            decoded = {
+                name: self.body(a.g, scope, opsets, outer) if a.HasField("g") else attribute_of(a)
+                for name, a in attributes.items()
+            }
+            results = self.applied(found, inputs, decoded, len(node.output))
+        else:
+            expanded = function_of(node, function, attributes, inputs, opset)
+            results = self.called(expanded, inputs, attributes, opsets)
+        for name, result in zip(node.output, results, strict=False):
+            if name and result is not None:
+                scope[name] = result
+
+    def applied(
+        self,
+        found: Rule,
+        inputs: Sequence[Tensor | None],
+        attributes: Mapping[str, Any],
+        outputs: int,
+    ) -> Sequence[Tensor | None]:
+        """The outputs of a rule."""
+        operands = [
+            self.array(value) if k in found.known and value is not None else value
+            for k, value in enumerate(inputs)
+        ]
+        return found(operands, attributes, outputs, self.array)
+
+    def called(
+        self,
+        function: Function,
+        inputs: Sequence[Tensor | None],
+        attributes: Mapping[str, Any],
+        opsets: Opsets,
+    ) -> list[Tensor | None]:
+        """The outputs of a function."""
+        proto = function.proto
+        missing = [None] * (len(proto.input) - len(inputs))
+        scope: Scope = dict(zip(proto.input, [*inputs, *missing], strict=True))
+        inner = {**opsets, **{each.domain: each.version for each in proto.opset_import}}
+        self.nodes(proto.node, scope, inner, with_defaults(proto, function.schema, attributes))
+        return [scope.get(name) for name in proto.output]
+
+    def body(self, graph: Any, scope: Scope, opsets: Opsets, outer: Mapping[str, Any]) -> Body:
+        """A subgraph as a Python function of its inputs."""
+
+        def call(*inputs: Tensor) -> list[Tensor]:
+            names = [each.name for each in graph.input]
+            if len(names) != len(inputs):
+                raise MalformedError(f"body {graph.name!r}: expected {len(names)} inputs")
+            inner = {**scope, **dict(zip(names, inputs, strict=True))}
+            return self.graph(graph, inner, opsets, outer)
+
+        return call
+
+    def array(self, value: Tensor) -> Array:
+        """What a Tensor holds, if it depends on no input."""
+        slots = tuple(slot_of(u) for u in leaves(value.uop) if u.op is Op.PARAM)
+        if slots:
+            raise UnknownError(slots)
+        array: Array = value.numpy()
+        return array
+
+    @property
+    def place(self) -> str:
+        """Where the walk is, the innermost node first."""
+        return ", in ".join(reversed(self.places))
+
+    @contextmanager
+    def at(self, position: int, node: Any) -> Iterator[None]:
+        """Name the place of a node in errors."""
+        domain = f"{node.domain}." * bool(node.domain)
+        name = f" {node.name!r}" * bool(node.name)
+        self.places.append(f"{domain}{node.op_type}, node {position}{name}")
+        try:
+            yield
+        except (NodeError, MalformedNodeError):
+            raise
+        except (InvalidError, MalformedError, ValueError) as error:
+            # A ValueError is what Python and numpy say of lengths that do not fit.
+            raise MalformedNodeError(f"{self.place}: {error}") from error
+        except UnsupportedError as error:
+            needs: tuple[str, ...] = ()
+            if isinstance(error, UnknownError):
+                needs = tuple(self.names[slot] for slot in error.slots)
+            raise NodeError(str(error), self.place, needs) from None
+        finally:
+            self.places.pop()
+
+
+def _given(output: Tensor | None) -> Tensor:
+    if output is None:
+        raise UnsupportedError("an output of the graph is absent")
+    return output
