@@ -1,0 +1,1 @@
+"""ONNX: tensor programs as models, and models as tensor programs."""

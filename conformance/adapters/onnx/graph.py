@@ -1,0 +1,88 @@
+"""The graph of a model that is written: its inputs, constants and nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from uop.conformance.adapters.onnx.dtypes import element_of
+from uop.conformance.adapters.onnx.package import onnx
+from uop.interpreter.numeric.storage import Array
+from uop.spec.dtype import DType, dtypes
+from uop.spec.registry import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A value of a graph: its name, dtype and shape."""
+
+    name: str
+    dtype: DType
+    shape: Shape
+
+
+class Graph:
+    """Nodes in the order in which they run; a constant is made once. An index is an int64."""
+
+    def __init__(self, opset: int) -> None:
+        self.opset = opset
+        self.inputs: dict[int, Tensor] = {}
+        self._nodes: list[Any] = []
+        self._constants: dict[tuple[bytes, DType, Shape], Tensor] = {}
+
+    def input(self, slot: int, dtype: DType, shape: Shape) -> Tensor:
+        self.inputs[slot] = Tensor(f"in{slot}", held(dtype), tuple(shape))
+        return self.inputs[slot]
+
+    def constant(self, value: Array, dtype: DType) -> Tensor:
+        key = value.tobytes(), held(dtype), value.shape
+        name = f"c{len(self._constants)}"
+        return self._constants.setdefault(key, Tensor(name, held(dtype), value.shape))
+
+    def ints(self, values: Iterable[int]) -> Tensor:
+        """Sizes, axes or bounds."""
+        return self.constant(np.array([*values], np.int64), dtypes.int64)
+
+    def node(
+        self, name: str, inputs: Sequence[Tensor], dtype: DType, shape: Shape, **has: Any
+    ) -> Tensor:
+        """Append a node; its result."""
+        made = Tensor(f"t{len(self._nodes)}", dtype, tuple(shape))
+        names = [x.name for x in inputs]
+        self._nodes.append(onnx().helper.make_node(name, names, [made.name], **has))
+        return made
+
+    def model(self, outputs: Sequence[Tensor]) -> Any:
+        """The model of the nodes so far, with the inputs by slot and these outputs."""
+        helper = onnx().helper
+        named = [Tensor(f"out{k}", x.dtype, x.shape) for k, x in enumerate(outputs)]
+        pairs = zip(outputs, named, strict=True)
+        ends = [helper.make_node("Identity", [x.name], [y.name]) for x, y in pairs]
+        graph = helper.make_graph(
+            [*self._nodes, *ends],
+            "program",
+            [_info(self.inputs[slot]) for slot in sorted(self.inputs)],
+            [_info(y) for y in named],
+            [_initializer(x, data) for (data, *_), x in self._constants.items()],
+        )
+        opsets = [helper.make_opsetid("", self.opset)]
+        version = helper.find_min_ir_version_for(opsets)
+        return helper.make_model(graph, opset_imports=opsets, ir_version=version)
+
+
+def held(dtype: DType) -> DType:
+    """The dtype of a value in a model."""
+    return dtypes.int64 if dtype is dtypes.index else dtype
+
+
+def _info(x: Tensor) -> Any:
+    return onnx().helper.make_tensor_value_info(x.name, element_of(x.dtype), x.shape)
+
+
+def _initializer(x: Tensor, data: bytes) -> Any:
+    return onnx().TensorProto(
+        name=x.name, data_type=element_of(x.dtype), dims=x.shape, raw_data=data
+    )
