@@ -1,9 +1,8 @@
-"""Runs ONNX models as backends: the reference evaluator, ONNX Runtime and OpenVINO."""
+"""Runs ONNX models by the evaluator that comes with ONNX, and by ONNX Runtime."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,54 +11,31 @@ import numpy as np
 from uop.conformance.adapters.backend import Inputs, LibraryBackend, Run, imported
 from uop.conformance.adapters.cells import cells
 from uop.conformance.adapters.onnx.dtypes import ELEMENTS, element_of
-from uop.conformance.adapters.onnx.graph import Tensor
+from uop.conformance.adapters.onnx.graph import Tensor, model
 from uop.conformance.adapters.onnx.package import onnx
 from uop.conformance.adapters.onnx.probe import taken
-from uop.conformance.adapters.onnx.schemas import Takes, of_schemas
-from uop.conformance.adapters.onnx.write import OnnxBuilder
-from uop.conformance.adapters.walk import build, values_of
+from uop.conformance.adapters.onnx.schemas import Takes
+from uop.conformance.adapters.onnx.write import OnnxBuilder, written
 from uop.conformance.checks import OptionError
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.uop import UOp
 
-WITH_BITCAST = 26
-"""The first opset that has BitCast."""
+OPSET = 26
+"""The first that has BitCast."""
+LEVELS: Mapping[str, str] = {
+    **{"": "ORT_ENABLE_ALL", "off": "ORT_DISABLE_ALL"},
+    **{"basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"},
+}
+ERRORS = ("EPFail", "Fail", "InvalidArgument", "InvalidGraph", "RuntimeException")
 
 
-class OnnxBackend(LibraryBackend):
-    """A runtime of ONNX models."""
+class OnnxReferenceBackend(LibraryBackend):
+    """The reference evaluator of ONNX, in numpy."""
 
-    builder = OnnxBuilder
+    name, distribution, builder = "onnx-reference", "onnx", OnnxBuilder
     dtypes = frozenset({*ELEMENTS.values(), dtypes.index})
-    opset = WITH_BITCAST
-
-    @cached_property
-    def takes(self) -> Takes:
-        """The ops of ONNX that the runtime has, by dtype."""
-        return of_schemas(self.opset)
-
-    def supports(self) -> Mapping[str, frozenset[DType]]:
-        return cells(self._builder, self.dtypes)
-
-    def compiled(self, root: UOp) -> Run:
-        builder = self._builder()
-        outputs = build(values_of(root), builder)
-        return self.loaded(builder.graph.model(outputs), builder.graph.inputs, outputs)
-
-    @abstractmethod
-    def loaded(self, model: Any, inputs: Mapping[int, Tensor], outputs: Sequence[Tensor]) -> Run:
-        """A model in the runtime."""
-
-    def _builder(self) -> OnnxBuilder:
-        return OnnxBuilder(self.opset, self.takes)
-
-
-class OnnxReferenceBackend(OnnxBackend):
-    """The evaluator that comes with ONNX, in numpy."""
-
-    name, distribution = "onnx-reference", "onnx"
 
     def start(self) -> str:
         onnx()
@@ -67,24 +43,28 @@ class OnnxReferenceBackend(OnnxBackend):
         np.seterr(all="ignore")
         return "numpy"
 
-    def loaded(self, model: Any, inputs: Mapping[int, Tensor], outputs: Sequence[Tensor]) -> Run:
-        evaluator = self.reference.ReferenceEvaluator(model)
+    def supports(self) -> Mapping[str, frozenset[DType]]:
+        return cells(self._builder, self.dtypes)
 
-        def run(batch: Inputs) -> Sequence[Array]:
-            results = evaluator.run(None, {x.name: batch[slot] for slot, x in inputs.items()})
-            return [np.asarray(r) for r in results]
+    def compiled(self, root: UOp) -> Run:
+        program = written(root, self._builder())
+        evaluator = self.reference.ReferenceEvaluator(model([program]))
+
+        def run(inputs: Inputs) -> Sequence[Array]:
+            named = {x.name: inputs[slot] for slot, x in program.inputs.items()}
+            return [np.asarray(result) for result in evaluator.run(None, named)]
 
         return run
 
+    def _builder(self) -> OnnxBuilder:
+        return OnnxBuilder(OPSET)
 
-LEVELS = {"": "ENABLE_ALL", "extended": "ENABLE_EXTENDED", "basic": "ENABLE_BASIC"}
-LEVELS["off"] = "DISABLE_ALL"
 
+class OnnxRuntimeBackend(LibraryBackend):
+    """ONNX Runtime on the CPU; its argument is the level of optimisation."""
 
-class OnnxRuntimeBackend(OnnxBackend):
-    """ONNX Runtime on the CPU, by the level of its optimisations."""
-
-    name, distribution = "onnxruntime", "onnxruntime"
+    name, distribution, builder = "onnxruntime", "onnxruntime", OnnxBuilder
+    dtypes = frozenset({*ELEMENTS.values(), dtypes.index})
 
     def __init__(self, level: str = "") -> None:
         if level not in LEVELS:
@@ -94,59 +74,60 @@ class OnnxRuntimeBackend(OnnxBackend):
 
     def start(self) -> str:
         onnx()
-        self.ort, state = imported(
+        module, state = imported(
             "onnxruntime", "onnxruntime", "onnxruntime.capi.onnxruntime_pybind11_state"
         )
-        self.missing = state.NotImplemented
-        self.errors = (
-            *type(self).errors,
-            state.Fail,
-            state.InvalidArgument,
-            state.InvalidGraph,
-            state.RuntimeException,
-            state.EPFail,
-        )
-        self.options = self.ort.SessionOptions()
+        self.session, self.missing = module.InferenceSession, state.NotImplemented
+        self.errors = (*type(self).errors, *(getattr(state, name) for name in ERRORS))
+        self.options = module.SessionOptions()
         self.options.intra_op_num_threads = self.options.inter_op_num_threads = 1
         self.options.log_severity_level = 4
-        level = f"ORT_{LEVELS[self.variant]}"
-        self.options.graph_optimization_level = getattr(self.ort.GraphOptimizationLevel, level)
+        level = getattr(module.GraphOptimizationLevel, LEVELS[self.variant])
+        self.options.graph_optimization_level = level
         return "CPU"
+
+    def supports(self) -> Mapping[str, frozenset[DType]]:
+        return cells(self._builder, self.dtypes)
 
     @cached_property
     def takes(self) -> Takes:
-        return taken(self.opset, self._has)
+        """The ops of ONNX that have kernels, by dtype."""
+        return taken(OPSET, self._has)
 
-    def _has(self, model: bytes) -> bool:
-        try:
-            self._session(model)
-        except UnsupportedError:
-            return False
-        return True
+    def compiled(self, root: UOp) -> Run:
+        program = written(root, self._builder())
+        session = self._loaded(model([program]).SerializeToString())
 
-    def _session(self, model: bytes) -> Any:
-        try:
-            return self.ort.InferenceSession(
-                model, self.options, providers=["CPUExecutionProvider"]
-            )
-        except self.missing as error:
-            raise UnsupportedError(str(error)) from None
-
-    def loaded(self, model: Any, inputs: Mapping[int, Tensor], outputs: Sequence[Tensor]) -> Run:
-        session = self._session(model.SerializeToString())
-
-        def run(batch: Inputs) -> Sequence[Array]:
+        def run(inputs: Inputs) -> Sequence[Array]:
+            # Bound memory: numpy arrays of narrow floats are refused elsewhere.
             binding = session.io_binding()
-            held = [np.ascontiguousarray(batch[slot]) for slot in inputs]
-            for x, a in zip(inputs.values(), held, strict=True):
-                self._bound(binding.bind_input, x, a)
-            results = [np.empty(y.shape, np_dtype(y.dtype)) for y in outputs]
-            for k, a in enumerate(results):
-                self._bound(binding.bind_output, Tensor(f"out{k}", outputs[k].dtype, a.shape), a)
+            arrays = [np.asarray(inputs[slot], order="C") for slot in program.inputs]
+            for x, a in zip(program.inputs.values(), arrays, strict=True):
+                _bind(binding.bind_input, x, a)
+            results = [np.empty(y.shape, np_dtype(y.dtype)) for y in program.outputs]
+            for y, a in zip(program.outputs, results, strict=True):
+                _bind(binding.bind_output, y, a)
             session.run_with_iobinding(binding)
             return results
 
         return run
 
-    def _bound(self, bind: Any, x: Tensor, a: Array) -> None:
-        bind(x.name, "cpu", 0, element_of(x.dtype), a.shape, a.ctypes.data)
+    def _builder(self) -> OnnxBuilder:
+        return OnnxBuilder(OPSET, self.takes)
+
+    def _loaded(self, text: bytes) -> Any:
+        try:
+            return self.session(text, self.options, providers=["CPUExecutionProvider"])
+        except self.missing as error:
+            raise UnsupportedError(str(error)) from None
+
+    def _has(self, text: bytes) -> bool:
+        try:
+            self._loaded(text)
+        except UnsupportedError:
+            return False
+        return True
+
+
+def _bind(bind: Callable[..., None], x: Tensor, a: Array) -> None:
+    bind(x.name, "cpu", 0, element_of(x.dtype), a.shape, a.ctypes.data)

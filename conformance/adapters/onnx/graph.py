@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,19 +27,20 @@ class Tensor:
 class Graph:
     """Nodes in the order in which they run; a constant is made once. An index is an int64."""
 
-    def __init__(self, opset: int) -> None:
-        self.opset = opset
+    def __init__(self, opset: int, prefix: str = "") -> None:
+        """`prefix` starts the names of its values."""
+        self.opset, self.prefix = opset, prefix
         self.inputs: dict[int, Tensor] = {}
         self._nodes: list[Any] = []
         self._constants: dict[tuple[bytes, DType, Shape], Tensor] = {}
 
     def input(self, slot: int, dtype: DType, shape: Shape) -> Tensor:
-        self.inputs[slot] = Tensor(f"in{slot}", held(dtype), tuple(shape))
+        self.inputs[slot] = Tensor(f"{self.prefix}in{slot}", held(dtype), tuple(shape))
         return self.inputs[slot]
 
     def constant(self, value: Array, dtype: DType) -> Tensor:
         key = value.tobytes(), held(dtype), value.shape
-        name = f"c{len(self._constants)}"
+        name = f"{self.prefix}c{len(self._constants)}"
         return self._constants.setdefault(key, Tensor(name, held(dtype), value.shape))
 
     def ints(self, values: Iterable[int]) -> Tensor:
@@ -50,27 +51,46 @@ class Graph:
         self, name: str, inputs: Sequence[Tensor], dtype: DType, shape: Shape, **has: Any
     ) -> Tensor:
         """Append a node; its result."""
-        made = Tensor(f"t{len(self._nodes)}", dtype, tuple(shape))
+        made = Tensor(f"{self.prefix}t{len(self._nodes)}", dtype, tuple(shape))
         names = [x.name for x in inputs]
         self._nodes.append(onnx().helper.make_node(name, names, [made.name], **has))
         return made
 
-    def model(self, outputs: Sequence[Tensor]) -> Any:
-        """The model of the nodes so far, with the inputs by slot and these outputs."""
-        helper = onnx().helper
-        named = [Tensor(f"out{k}", x.dtype, x.shape) for k, x in enumerate(outputs)]
-        pairs = zip(outputs, named, strict=True)
-        ends = [helper.make_node("Identity", [x.name], [y.name]) for x, y in pairs]
-        graph = helper.make_graph(
-            [*self._nodes, *ends],
-            "program",
-            [_info(self.inputs[slot]) for slot in sorted(self.inputs)],
-            [_info(y) for y in named],
-            [_initializer(x, data) for (data, *_), x in self._constants.items()],
-        )
-        opsets = [helper.make_opsetid("", self.opset)]
-        version = helper.find_min_ir_version_for(opsets)
-        return helper.make_model(graph, opset_imports=opsets, ir_version=version)
+    def written(self, outputs: Sequence[Tensor]) -> Written:
+        """The graph, with these values as outputs out0, out1 and so on."""
+        named = []
+        for k, x in enumerate(outputs):
+            named.append(Tensor(f"{self.prefix}out{k}", x.dtype, x.shape))
+            self._nodes.append(onnx().helper.make_node("Identity", [x.name], [named[k].name]))
+        held = [_initializer(x, data) for (data, *_), x in self._constants.items()]
+        inputs = {slot: self.inputs[slot] for slot in sorted(self.inputs)}
+        return Written(self.opset, inputs, tuple(self._nodes), tuple(held), tuple(named))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Written:
+    """A graph that is finished: its inputs by slot, its nodes, constants and outputs."""
+
+    opset: int
+    inputs: Mapping[int, Tensor]
+    nodes: tuple[Any, ...]
+    constants: tuple[Any, ...]
+    outputs: tuple[Tensor, ...]
+
+
+def model(parts: Sequence[Written]) -> Any:
+    """The model of graphs of one opset, whose names differ by their prefix."""
+    helper = onnx().helper
+    graph = helper.make_graph(
+        [node for part in parts for node in part.nodes],
+        "program",
+        [_info(x) for part in parts for x in part.inputs.values()],
+        [_info(y) for part in parts for y in part.outputs],
+        [held for part in parts for held in part.constants],
+    )
+    opsets = [helper.make_opsetid("", parts[0].opset)]
+    version = helper.find_min_ir_version_for(opsets)
+    return helper.make_model(graph, opset_imports=opsets, ir_version=version)
 
 
 def held(dtype: DType) -> DType:

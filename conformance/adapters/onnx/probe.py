@@ -9,7 +9,7 @@ import numpy as np
 
 from uop.conformance.adapters.onnx.carriers import unsigned
 from uop.conformance.adapters.onnx.dtypes import element_of
-from uop.conformance.adapters.onnx.graph import Graph, Tensor
+from uop.conformance.adapters.onnx.graph import Graph, Tensor, model
 from uop.conformance.adapters.onnx.schemas import Takes, of_schemas, operand, schema_of
 from uop.spec.dtype import DType, dtypes
 
@@ -52,8 +52,8 @@ def trial(name: str, dtype: DType, opset: int) -> bytes:
         made = graph.node(
             name, inputs, dtype if same else dtypes.bool, (size,), **ATTRIBUTES.get(name, {})
         )
-    model: bytes = graph.model([made]).SerializeToString()
-    return model
+    text: bytes = model([graph.written([made])]).SerializeToString()
+    return text
 
 
 def _is_needed(formal: Any) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from uop.conformance.adapters.builder import Builder
 from uop.conformance.adapters.onnx.carriers import RING, containing, unsigned, wider, wrapping
 from uop.conformance.adapters.onnx.dtypes import element_of
-from uop.conformance.adapters.onnx.graph import Graph, Tensor
+from uop.conformance.adapters.onnx.graph import Graph, Tensor, Written, model
 from uop.conformance.adapters.onnx.schemas import Takes, of_schemas
 from uop.conformance.adapters.walk import build, values_of
 from uop.interpreter.numeric.storage import Array, np_dtype
@@ -56,12 +56,12 @@ def to_onnx(root: UOp, opset: int = OPSET) -> Any:
     divisions are guarded. UnsupportedError for what is no tensor program on one device with sizes
     that are numbers, and for what ONNX lacks.
     """
-    return model_of(root, OnnxBuilder(opset))
+    return model([written(root, OnnxBuilder(opset))])
 
 
-def model_of(root: UOp, builder: OnnxBuilder) -> Any:
-    """A tensor program as the model of an empty builder."""
-    return builder.graph.model(build(values_of(root), builder))
+def written(root: UOp, builder: OnnxBuilder) -> Written:
+    """A tensor program as the graph of a new builder; UnsupportedError as for `to_onnx`."""
+    return builder.graph.written(build(values_of(root), builder))
 
 
 class OnnxBuilder(Builder[Tensor]):
@@ -70,10 +70,10 @@ class OnnxBuilder(Builder[Tensor]):
     ops = frozenset({*ARITHMETIC, *COMPARISONS, *OTHERS}) - PARTIAL
     partial = PARTIAL
 
-    def __init__(self, opset: int = OPSET, takes: Takes | None = None) -> None:
+    def __init__(self, opset: int = OPSET, takes: Takes | None = None, prefix: str = "") -> None:
         """`takes` are the ops of ONNX with the dtypes that a runtime has; without, the schema's."""
         self.takes = of_schemas(opset) if takes is None else takes
-        self.graph = Graph(opset)
+        self.graph = Graph(opset, prefix)
 
     def param(self, slot: int, dtype: DType, shape: Shape) -> Tensor:
         return self.graph.input(slot, dtype, shape)
