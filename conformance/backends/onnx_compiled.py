@@ -10,12 +10,21 @@ import numpy as np
 
 from uop.conformance.adapters.backend import Inputs, JointBackend, RunAll, imported
 from uop.conformance.adapters.cells import cells
+from uop.conformance.adapters.onnx.dtypes import ELEMENTS
 from uop.conformance.adapters.onnx.graph import Tensor, Written, model
 from uop.conformance.adapters.onnx.package import onnx
+from uop.conformance.adapters.onnx.schemas import Takes, of_schemas
 from uop.conformance.adapters.onnx.write import OnnxBuilder, written
 from uop.interpreter.numeric.storage import Array, from_bits, to_bits
 from uop.spec.dtype import DType, dtypes
 from uop.spec.uop import UOp
+
+
+TVM_LACKS: Mapping[str, frozenset[DType]] = {
+    **dict.fromkeys(("Mod", "Pow"), frozenset({dtypes.bfloat16})),
+    **dict.fromkeys(("Equal", "ReduceMax", "ReduceMin"), frozenset({dtypes.bool})),
+}
+"""What TVM's importer or compiler refuses of what ONNX allows."""
 
 
 class JointOnnxBackend(JointBackend[Written]):
@@ -23,6 +32,7 @@ class JointOnnxBackend(JointBackend[Written]):
 
     builder = OnnxBuilder
     opset: int
+    takes: Takes | None = None
     made = 0
 
     def supports(self) -> Mapping[str, frozenset[DType]]:
@@ -49,13 +59,15 @@ class JointOnnxBackend(JointBackend[Written]):
 
     def _builder(self) -> OnnxBuilder:
         self.made += 1
-        return OnnxBuilder(self.opset, prefix=f"p{self.made}_")
+        return OnnxBuilder(self.opset, self.takes, prefix=f"p{self.made}_")
 
 
 class OpenVINOBackend(JointOnnxBackend):
     """OpenVINO's plugin for CPUs. Values of 64 bits are no dtypes of it: it computes in 32."""
 
     name, distribution, opset = "openvino", "openvino", 22
+    # It computes narrow floats in float32, and fuses and regroups ops.
+    profile = "contract=true reassociate=true excess_precision=bfloat16,float16"
     dtypes = frozenset(
         {
             dtypes.bool,
@@ -102,3 +114,34 @@ def _values(tensor: Any, y: Tensor) -> Array:
     """The contents of a tensor: numpy has no bfloat16, so they come as another dtype."""
     bits = to_bits(np.array(tensor.data)).reshape(y.shape)
     return from_bits(bits, y.dtype)
+
+
+class TVMBackend(JointOnnxBackend):
+    """TVM's Relax for the CPU, by LLVM."""
+
+    name, distribution, opset = "tvm", "apache-tvm", 22
+    dtypes = frozenset({*ELEMENTS.values(), dtypes.index})
+
+    def start(self) -> str:
+        onnx()
+        self.tvm, self.relax, self.reader = imported(
+            "tvm", "tvm", "tvm.relax", "tvm.relax.frontend.onnx"
+        )
+        self.cpu = self.tvm.cpu()
+        self.takes = {
+            name: kinds - TVM_LACKS.get(name, frozenset())
+            for name, kinds in of_schemas(self.opset).items()
+        }
+        return "CPU"
+
+    def loaded(self, model: Any, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Any:
+        module = self.reader.from_onnx(model, keep_params_in_input=False)
+        machine = self.relax.VirtualMachine(self.tvm.compile(module, target="llvm"), self.cpu)
+
+        def call(arrays: Sequence[Array]) -> list[Array]:
+            held = [self.tvm.runtime.tensor(np.asarray(a, order="C")) for a in arrays]
+            results = machine["main"](*held)
+            several = results if len(outputs) > 1 else [results]
+            return [np.asarray(r.numpy()) for r in several]
+
+        return call
