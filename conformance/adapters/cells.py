@@ -52,21 +52,8 @@ def cells(make: Callable[[], Builder[Any]], kinds: Iterable[DType]) -> dict[str,
     return found
 
 
-def _has(op: Op, dtype: DType, make: Callable[[], Builder[Any]]) -> bool:
-    """Whether a program of an op on a dtype is built; a cell that the language lacks counts."""
-    try:
-        programs = _programs(op, param(0, (1, 2), dtype))
-    except InvalidError:
-        return True
-    try:
-        for root in programs:
-            build(values_of(root), make())
-    except UnsupportedError:
-        return False
-    return True
-
-
-def _programs(op: Op, x: UOp) -> list[UOp]:
+def programs_of(op: Op, x: UOp) -> list[UOp]:
+    """Programs that need an op on a value of shape (1, 2); InvalidError where it takes none."""
     if op in LAYOUTS:
         return [LAYOUTS[op](x)]
     if op is Op.REDUCE:
@@ -76,3 +63,17 @@ def _programs(op: Op, x: UOp) -> list[UOp]:
     names = enumerate(DECLARATIONS[op].src)
     operands = [param(k + 1, (1, 2), dtypes.bool) if name == "P" else x for k, name in names]
     return [UOp(op, *operands)]
+
+
+def _has(op: Op, dtype: DType, make: Callable[[], Builder[Any]]) -> bool:
+    """Whether a program of an op on a dtype is built; a cell that the language lacks counts."""
+    try:
+        programs = programs_of(op, param(0, (1, 2), dtype))
+    except InvalidError:
+        return True
+    try:
+        for root in programs:
+            build(values_of(root), make())
+    except UnsupportedError:
+        return False
+    return True

@@ -19,7 +19,6 @@ from uop.interpreter.numeric.storage import Array, from_bits, to_bits
 from uop.spec.dtype import DType, dtypes
 from uop.spec.uop import UOp
 
-
 TVM_LACKS: Mapping[str, frozenset[DType]] = {
     **dict.fromkeys(("Mod", "Pow"), frozenset({dtypes.bfloat16})),
     **dict.fromkeys(("Equal", "ReduceMax", "ReduceMin"), frozenset({dtypes.bool})),

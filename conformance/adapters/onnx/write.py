@@ -106,7 +106,8 @@ class OnnxBuilder(Builder[Tensor]):
 
     def shrink(self, x: Tensor, start: Sequence[int], stop: Sequence[int]) -> Tensor:
         shape = tuple(b - a for a, b in zip(start, stop, strict=True))
-        words = start, stop, range(len(shape))
+        axes = [k for k, n in enumerate(shape) if n != x.shape[k]]
+        words = [start[k] for k in axes], [stop[k] for k in axes], axes
         return self._moved("Slice", [x], shape, *map(self.graph.ints, words))
 
     def stack(self, xs: Sequence[Tensor]) -> Tensor:
