@@ -65,8 +65,10 @@ class OpenVINOBackend(JointOnnxBackend):
     """OpenVINO's plugin for CPUs. Values of 64 bits are no dtypes of it: it computes in 32."""
 
     name, distribution, opset = "openvino", "openvino", 22
-    # It computes narrow floats in float32, and fuses and regroups ops.
-    profile = "contract=true reassociate=true excess_precision=bfloat16,float16"
+    # It computes narrow floats in float32, fuses and regroups ops, and flushes constants.
+    profile = (
+        "contract=true reassociate=true ftz=bfloat16,float32 excess_precision=bfloat16,float16"
+    )
     dtypes = frozenset(
         {
             dtypes.bool,

@@ -57,13 +57,14 @@ class Graph:
         return made
 
     def written(self, outputs: Sequence[Tensor]) -> Written:
-        """The graph, with these values as outputs out0, out1 and so on."""
+        """The graph, with these values as outputs out0, out1 and so on, and the inputs used."""
         named = []
         for k, x in enumerate(outputs):
             named.append(Tensor(f"{self.prefix}out{k}", x.dtype, x.shape))
             self._nodes.append(onnx().helper.make_node("Identity", [x.name], [named[k].name]))
+        used = {name for node in self._nodes for name in node.input}
         held = [_initializer(x, data) for (data, *_), x in self._constants.items()]
-        inputs = {slot: self.inputs[slot] for slot in sorted(self.inputs)}
+        inputs = {slot: x for slot, x in sorted(self.inputs.items()) if x.name in used}
         return Written(self.opset, inputs, tuple(self._nodes), tuple(held), tuple(named))
 
 
