@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from uop.compiler.pipeline import compile as compile
     from uop.conformance.adapters.onnx.read import from_onnx as from_onnx
+    from uop.conformance.adapters.onnx.write import to_onnx as to_onnx
     from uop.conformance.adapters.stablehlo.read import from_stablehlo as from_stablehlo
     from uop.conformance.adapters.stablehlo.traced import flat as flat
     from uop.conformance.adapters.stablehlo.write import to_flat as to_flat
@@ -87,6 +88,7 @@ _HOME = {
     "sqrt": "uop.spec.frontend.functions",
     "tanh": "uop.spec.frontend.functions",
     "to_flat": "uop.conformance.adapters.stablehlo.write",
+    "to_onnx": "uop.conformance.adapters.onnx.write",
     "to_stablehlo": "uop.conformance.adapters.stablehlo.write",
     "trace": "uop.spec.frontend.trace",
     "variable": "uop.spec.uop",
@@ -129,6 +131,7 @@ __all__ = [
     "sqrt",
     "tanh",
     "to_flat",
+    "to_onnx",
     "to_stablehlo",
     "trace",
     "variable",

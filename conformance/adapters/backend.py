@@ -62,6 +62,7 @@ class LibraryBackend(ABC):
     extra = ""
     """The extra of this project that brings the package."""
     profile = "strict"
+    variant = ""
     programs = 64
     """The most programs in one call."""
     errors = ERRORS
@@ -75,19 +76,33 @@ class LibraryBackend(ABC):
     def compiled(self, root: UOp) -> Run:
         """A program, compiled. Results have the dtypes and shapes of its outputs."""
 
+    def supports(self) -> Mapping[str, frozenset[DType]]:
+        """By op the dtypes on which alone the library has it, after `start`."""
+        return {}
+
     def hello(self) -> Hello:
         device = self.start()
         table = compositions(self.builder.ops, self.builder.partial)
+        supports = self.supports()
+        lacking = {name for name, kinds in supports.items() if not kinds}
         return Hello(
             self.name,
             version(self.distribution),
             device,
-            frozenset(op.name for op in {*table, *UNCOMPUTED}),
+            frozenset(op.name for op in {*table, *UNCOMPUTED} if op.name not in lacking),
             frozenset(dtype.name for dtype in self.dtypes),
             Limits(self.programs, devices=1),
             frozenset({"tensor"}),
             profile=self.profile,
-            composed={op.name: tuple(sorted(p.name for p in ps)) for op, ps in table.items() if ps},
+            variant=self.variant,
+            supports={
+                name: frozenset(d.name for d in kinds) for name, kinds in supports.items() if kinds
+            },
+            composed={
+                op.name: tuple(sorted(p.name for p in ps))
+                for op, ps in table.items()
+                if ps and op.name not in lacking
+            },
         )
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:

@@ -1,1 +1,1 @@
-"""Reads ONNX models: one rule for each op, on Tensors; ops that ONNX composes are expanded."""
+"""ONNX: tensor programs as models, and models as tensor programs."""

@@ -1,0 +1,270 @@
+"""Tensor programs as ONNX models: `to_onnx`, and the builder of their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from uop.conformance.adapters.builder import Builder
+from uop.conformance.adapters.onnx.carriers import RING, containing, unsigned, wider, wrapping
+from uop.conformance.adapters.onnx.dtypes import element_of
+from uop.conformance.adapters.onnx.graph import Graph, Tensor, Written, model
+from uop.conformance.adapters.onnx.schemas import Takes, of_schemas
+from uop.conformance.adapters.walk import build, values_of
+from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.spec.dtype import DType, dtypes
+from uop.spec.errors import UnsupportedError
+from uop.spec.ops.names import Op
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp
+
+OPSET = 22
+"""Read by all runtimes that were tried; BITCAST needs 26, which has BitCast."""
+ARITHMETIC: Mapping[Op, str] = {
+    **{Op.ADD: "Add", Op.SUB: "Sub", Op.MUL: "Mul", Op.DIV: "Div", Op.NEG: "Neg"},
+    **{Op.MAX: "Max", Op.MIN: "Min", Op.SQRT: "Sqrt", Op.SIN: "Sin", Op.POW: "Pow"},
+    **{Op.RECIP: "Reciprocal", Op.CDIV: "Div", Op.CMOD: "Mod", Op.XOR: "BitwiseXor"},
+    **{Op.OR: "BitwiseOr", Op.AND: "BitwiseAnd"},
+}
+COMPARISONS: Mapping[Op, str] = {
+    **{Op.CMPLT: "Less", Op.CMPGT: "Greater", Op.CMPEQ: "Equal"},
+    **{Op.CMPGE: "GreaterOrEqual", Op.CMPLE: "LessOrEqual"},
+}
+ON_BOOL: Mapping[Op, str] = {
+    **{Op.ADD: "Or", Op.MUL: "And", Op.MAX: "Or", Op.MIN: "And", Op.NOT: "Not"},
+    **{Op.OR: "Or", Op.AND: "And", Op.XOR: "Xor", Op.CMPNE: "Xor"},
+}
+FOLDS: Mapping[Op, str] = {
+    **{Op.ADD: "ReduceSum", Op.MUL: "ReduceProd", Op.MAX: "ReduceMax", Op.MIN: "ReduceMin"}
+}
+OTHERS = frozenset(
+    {Op.CAST, Op.WHERE, Op.CMPNE, Op.SHL, Op.SHR, Op.TRUNC, Op.EXP2, Op.LOG2, Op.NOT}
+)
+PARTIAL = frozenset({Op.CDIV, Op.CMOD})
+LN2 = 0.6931471805599453
+LAST, BEFORE_FIRST = -1, np.iinfo(np.int64).min
+
+
+def to_onnx(root: UOp, opset: int = OPSET) -> Any:
+    """A tensor program as an ONNX ModelProto of an opset.
+
+    The inputs are named in0, in1 and so on by slot, the outputs out0, out1. An op on a dtype that
+    ONNX does not have for it is computed in another one and cast back where that is exact. EXP2 is
+    a power of 2, LOG2 a logarithm over that of 2, TRUNC a choice of Floor and Ceil; integer
+    divisions are guarded. UnsupportedError for what is no tensor program on one device with sizes
+    that are numbers, and for what ONNX lacks.
+    """
+    return model([written(root, OnnxBuilder(opset))])
+
+
+def written(root: UOp, builder: OnnxBuilder) -> Written:
+    """A tensor program as the graph of a new builder; UnsupportedError as for `to_onnx`."""
+    return builder.graph.written(build(values_of(root), builder))
+
+
+class OnnxBuilder(Builder[Tensor]):
+    """Appends nodes to a graph."""
+
+    ops = frozenset({*ARITHMETIC, *COMPARISONS, *OTHERS}) - PARTIAL
+    partial = PARTIAL
+
+    def __init__(self, opset: int = OPSET, takes: Takes | None = None, prefix: str = "") -> None:
+        """`takes` are the ops of ONNX with the dtypes that a runtime has; without, the schema's."""
+        self.takes = of_schemas(opset) if takes is None else takes
+        self.graph = Graph(opset, prefix)
+
+    def param(self, slot: int, dtype: DType, shape: Shape) -> Tensor:
+        return self.graph.input(slot, dtype, shape)
+
+    def const(self, value: Array, dtype: DType) -> Tensor:
+        return self.graph.constant(value, dtype)
+
+    def broadcast(self, x: Tensor, shape: Shape) -> Tensor:
+        return self._moved("Expand", [x], shape, self.graph.ints(shape))
+
+    def reshape(self, x: Tensor, shape: Shape) -> Tensor:
+        if x.shape == tuple(shape):
+            return x
+        return self._moved("Reshape", [x], shape, self.graph.ints(shape), allowzero=1)
+
+    def permute(self, x: Tensor, order: Sequence[int]) -> Tensor:
+        if list(order) == list(range(len(order))):
+            return x
+        shape = tuple(x.shape[k] for k in order)
+        return self._moved("Transpose", [x], shape, perm=list(order))
+
+    def flip(self, x: Tensor, axes: Sequence[int]) -> Tensor:
+        n = len(axes)
+        words = [LAST] * n, [BEFORE_FIRST] * n, axes, [-1] * n
+        return self._moved("Slice", [x], x.shape, *map(self.graph.ints, words))
+
+    def pad(self, x: Tensor, before: Sequence[int], after: Sequence[int]) -> Tensor:
+        shape = tuple(b + n + a for b, n, a in zip(before, x.shape, after, strict=True))
+        return self._moved("Pad", [x], shape, self.graph.ints([*before, *after]))
+
+    def shrink(self, x: Tensor, start: Sequence[int], stop: Sequence[int]) -> Tensor:
+        shape = tuple(b - a for a, b in zip(start, stop, strict=True))
+        axes = [k for k, n in enumerate(shape) if n != x.shape[k]]
+        words = [start[k] for k in axes], [stop[k] for k in axes], axes
+        return self._moved("Slice", [x], shape, *map(self.graph.ints, words))
+
+    def stack(self, xs: Sequence[Tensor]) -> Tensor:
+        rows = [self.reshape(x, (1, *x.shape)) for x in xs]
+        return self._moved("Concat", rows, (len(xs), *xs[0].shape), axis=0)
+
+    def take(self, x: Tensor, axis: int, index: Tensor) -> Tensor:
+        row = self._cast(index, dtypes.int64)
+        shape = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
+        return self._moved("Gather", [x], shape, row, axis=axis)
+
+    def reduce(self, op: Op, x: Tensor, axes: Sequence[int]) -> Tensor:
+        shape = tuple(1 if k in axes else n for k, n in enumerate(x.shape))
+        if x.dtype is dtypes.bool:
+            op = {Op.ADD: Op.MAX, Op.MUL: Op.MIN}.get(op, op)
+        by = self._carrier(FOLDS[op], x.dtype, _exact(op, x.dtype))
+        inputs = self._cast(x, by), self.graph.ints(axes)
+        return self._cast(self.graph.node(FOLDS[op], inputs, by, shape, keepdims=1), x.dtype)
+
+    def bitcast(self, x: Tensor, dtype: DType, shape: Shape) -> Tensor:
+        """An element of other size is split or joined by shifts; a bool is converted."""
+        bits = self._bitcast(x, unsigned(x.dtype))
+        old, new = bits.dtype, unsigned(dtype)
+        if old.bits > new.bits:
+            bits = self.reshape(self._split(bits, new), shape)
+        elif old.bits < new.bits:
+            bits = self._joined(self.reshape(bits, (*shape, new.bits // old.bits)), new)
+        return self._bitcast(bits, dtype)
+
+    def elementwise(self, op: Op, dtype: DType, xs: Sequence[Tensor]) -> Tensor:
+        x = xs[0]
+        if op is Op.CAST:
+            return self._cast(x, dtype)
+        if op is Op.WHERE:
+            return self._moved("Where", xs[1:], xs[1].shape, condition=xs[:1])
+        if x.dtype is dtypes.bool and op in ON_BOOL:
+            return self.graph.node(ON_BOOL[op], xs, dtypes.bool, x.shape)
+        if op is Op.CMPNE:
+            same = self.elementwise(Op.CMPEQ, dtypes.bool, xs)
+            return self.graph.node("Not", [same], dtypes.bool, x.shape)
+        if op in (Op.SHL, Op.SHR):
+            return self._shifted(op, x, self._cast(xs[1], x.dtype))
+        if op in OTHERS:
+            return self._function(op, x)
+        name = COMPARISONS.get(op) or ARITHMETIC[op]
+        by = self._carrier(name, x.dtype, _exact(op, x.dtype))
+        gives = dtypes.bool if op in COMPARISONS else by
+        extra = {"fmod": 1} if op is Op.CMOD else {}
+        made = self.graph.node(name, [self._cast(s, by) for s in xs], gives, x.shape, **extra)
+        return made if op in COMPARISONS else self._cast(made, x.dtype)
+
+    def _function(self, op: Op, x: Tensor) -> Tensor:
+        """TRUNC, EXP2 and LOG2, which ONNX lacks; narrow floats by way of float32."""
+        if op is not Op.TRUNC and x.dtype.itemsize < 4:
+            return self._cast(self._function(op, self._cast(x, dtypes.float32)), x.dtype)
+        if op is Op.EXP2:
+            return self.elementwise(Op.POW, x.dtype, [self._full(2, x), x])
+        if op is Op.LOG2:
+            log = self._unary("Log", x)
+            return self.elementwise(Op.DIV, x.dtype, [log, self._full(LN2, x)])
+        below = self.elementwise(Op.CMPLT, dtypes.bool, [x, self._full(0, x)])
+        parts = [below, self._unary("Ceil", x), self._unary("Floor", x)]
+        return self.elementwise(Op.WHERE, x.dtype, parts)
+
+    def _unary(self, name: str, x: Tensor) -> Tensor:
+        by = self._carrier(name, x.dtype, wider(x.dtype))
+        return self._cast(self.graph.node(name, [self._cast(x, by)], by, x.shape), x.dtype)
+
+    def _shifted(self, op: Op, x: Tensor, count: Tensor) -> Tensor:
+        """BitShift is for unsigned dtypes: a negative value is shifted right as its complement."""
+        if op is Op.SHR and x.dtype.is_signed:
+            below = self.elementwise(Op.CMPLT, dtypes.bool, [x, self._full(0, x)])
+            sign = self.elementwise(Op.WHERE, x.dtype, [below, self._full(-1, x), self._full(0, x)])
+            other = self._cast(self.elementwise(Op.XOR, x.dtype, [x, sign]), unsigned(x.dtype))
+            moved = self._cast(self._shifted(op, other, self._cast(count, other.dtype)), x.dtype)
+            return self.elementwise(Op.XOR, x.dtype, [moved, sign])
+        ways = [d for d in _exact(op, x.dtype) if not d.is_signed]
+        by = self._carrier("BitShift", x.dtype, ways)
+        inputs = self._cast(x, by), self._cast(count, by)
+        direction = "LEFT" if op is Op.SHL else "RIGHT"
+        made = self.graph.node("BitShift", inputs, by, x.shape, direction=direction)
+        return self._cast(made, x.dtype)
+
+    def _split(self, x: Tensor, part: DType) -> Tensor:
+        """The parts of unsigned integers, the lowest first, along a new last axis."""
+        rows = []
+        for k in range(x.dtype.bits // part.bits):
+            moved = self._shifted(Op.SHR, x, self._full(k * part.bits, x)) if k else x
+            rows.append(self.reshape(self._cast(moved, part), (*x.shape, 1)))
+        shape = (*x.shape, len(rows))
+        return self._moved("Concat", rows, shape, axis=len(x.shape))
+
+    def _joined(self, x: Tensor, whole: DType) -> Tensor:
+        """The inverse of `_split`."""
+        *outer, count = x.shape
+        start, total = [0] * len(outer), self._full(0, Tensor("", whole, tuple(outer)))
+        for k in range(count):
+            part = self.shrink(x, [*start, k], [*outer, k + 1])
+            part = self._cast(self.reshape(part, tuple(outer)), whole)
+            if k:
+                part = self._shifted(Op.SHL, part, self._full(k * x.dtype.bits, part))
+            total = self.elementwise(Op.OR, whole, [total, part])
+        return total
+
+    def _full(self, value: float, like: Tensor) -> Tensor:
+        one = self.const(np.asarray(value).astype(np_dtype(like.dtype)), like.dtype)
+        return self.broadcast(one, like.shape) if like.shape else one
+
+    def _cast(self, x: Tensor, dtype: DType) -> Tensor:
+        """CAST; a float that does not fit fp8 becomes NaN or an infinity."""
+        if x.dtype is dtype:
+            return x
+        self._need("Cast", x.dtype)
+        self._need("Cast", dtype)
+        narrow = {"saturate": 0} if dtype.bits == 8 and dtype.is_float else {}
+        return self.graph.node("Cast", [x], dtype, x.shape, to=element_of(dtype), **narrow)
+
+    def _bitcast(self, x: Tensor, dtype: DType) -> Tensor:
+        """Another dtype of one size; a CAST between integers wraps, and a bool is a number."""
+        if not x.dtype.is_float and not dtype.is_float:
+            return self._cast(x, dtype)
+        self._need("BitCast", x.dtype)
+        self._need("BitCast", dtype)
+        return self.graph.node("BitCast", [x], dtype, x.shape, to=element_of(dtype))
+
+    def _moved(
+        self,
+        name: str,
+        xs: Sequence[Tensor],
+        shape: Shape,
+        *rest: Tensor,
+        condition: Sequence[Tensor] = (),
+        **has: Any,
+    ) -> Tensor:
+        """A node that copies elements, by their bits where ONNX does not copy them as they are."""
+        dtype, bits = xs[0].dtype, unsigned(xs[0].dtype)
+        by = self._carrier(name, dtype, wrapping(bits))
+        if by is dtype:
+            return self.graph.node(name, [*condition, *xs, *rest], dtype, shape, **has)
+        carried = [self._cast(self._bitcast(x, bits), by) for x in xs]
+        made = self.graph.node(name, [*condition, *carried, *rest], by, shape, **has)
+        return self._bitcast(self._cast(made, bits), dtype)
+
+    def _carrier(self, name: str, dtype: DType, ways: Sequence[DType]) -> DType:
+        """The dtype in which an op of ONNX is computed."""
+        taken = self.takes.get(name, frozenset())
+        for way in (dtype, *ways):
+            if way in taken:
+                return way
+        raise UnsupportedError(f"there is no {name} of {dtype.name}")
+
+    def _need(self, name: str, dtype: DType) -> None:
+        self._carrier(name, dtype, ())
+
+
+def _exact(op: Op, dtype: DType) -> Sequence[DType]:
+    """The dtypes in which an op is computed exactly, or rounded once more without harm."""
+    if dtype.is_float:
+        return wider(dtype)
+    return wrapping(dtype) if op in RING else containing(dtype)
