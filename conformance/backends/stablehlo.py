@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -41,10 +43,33 @@ class StableHLOBackend(LibraryBackend):
         return run
 
 
-class XLABackend(JointBackend[Portable]):
-    """XLA on the CPU: all programs of a call become one module."""
+class ModuleBackend(JointBackend[Portable]):
+    """A compiler of StableHLO: all programs of a call become one module."""
 
-    name, distribution, builder, dtypes = "xla", "jaxlib", FlatBuilder, frozenset(NAMES)
+    builder, dtypes = FlatBuilder, frozenset(NAMES)
+
+    @abstractmethod
+    def loaded(self, text: str) -> Callable[[list[Array]], Sequence[Any]]:
+        """A compiled module: it takes and gives arrays."""
+
+    def prepared(self, root: UOp) -> Portable:
+        return portable(root)
+
+    def together(self, programs: Sequence[Portable]) -> RunAll:
+        main = self.loaded(joined(programs))
+
+        def run(batches: Sequence[Inputs]) -> Sequence[Sequence[Array]]:
+            pairs = zip(programs, batches, strict=True)
+            results = iter(main([a for p, batch in pairs for a in p.arguments(batch)]))
+            return [p.results([np.asarray(next(results)) for _ in p.outputs]) for p in programs]
+
+        return run
+
+
+class XLABackend(ModuleBackend):
+    """XLA on the CPU."""
+
+    name, distribution = "xla", "jaxlib"
 
     def start(self) -> str:
         self.jax, client = imported(EXTRA, "jax", "jaxlib.xla_client")
@@ -55,17 +80,11 @@ class XLABackend(JointBackend[Portable]):
         self.devices = client.DeviceList((device,))
         return f"{self.client.platform}"
 
-    def prepared(self, root: UOp) -> Portable:
-        return portable(root)
+    def loaded(self, text: str) -> Callable[[list[Array]], Sequence[Any]]:
+        executable = self.client.compile_and_load(text.encode(), self.devices, self.options)
 
-    def together(self, programs: Sequence[Portable]) -> RunAll:
-        text = joined(programs).encode()
-        executable = self.client.compile_and_load(text, self.devices, self.options)
-
-        def run(batches: Sequence[Inputs]) -> Sequence[Sequence[Array]]:
-            pairs = zip(programs, batches, strict=True)
-            arguments = [self.jax.device_put(a) for p, batch in pairs for a in p.arguments(batch)]
-            results = iter(executable.execute(arguments))
-            return [p.results([np.asarray(next(results)) for _ in p.outputs]) for p in programs]
+        def run(arguments: list[Array]) -> Sequence[Any]:
+            results: Sequence[Any] = executable.execute([*map(self.jax.device_put, arguments)])
+            return results
 
         return run
