@@ -190,6 +190,17 @@ def test_what_is_no_model_is_malformed(tmp_path: Path) -> None:
         from_onnx(model(SUM), static={"q": np.zeros(1)})
 
 
+def test_a_static_input_has_the_dtype_that_the_model_declares() -> None:
+    with pytest.raises(OptionError, match="input 'x': expected float32; found int64"):
+        from_onnx(model(SUM), static={"x": np.array([1, 2])})
+
+
+def test_a_window_must_fit() -> None:
+    text = "g (float[1,1,2] x) => (float[1,1,n] y) { y = MaxPool <kernel_shape = [3]> (x) }"
+    with pytest.raises(MalformedError, match=r"MaxPool, node 0: a window of 3 .* at most 2"):
+        from_onnx(model(text))
+
+
 def test_without_the_package_the_error_has_the_line_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uop.conformance.adapters.onnx import ops as ops
-from uop.conformance.adapters.onnx.dtypes import dtype_of
+from uop.conformance.adapters.onnx.dtypes import dtype_of, stored
 from uop.conformance.adapters.onnx.package import decode_error, onnx
 from uop.conformance.adapters.onnx.rules import constant
 from uop.conformance.adapters.onnx.walk import Scope, Walk
@@ -74,7 +74,7 @@ def from_onnx(
     functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
     walk = Walk(functions, {slot: name for name, slot in slots.items()}, folder)
     with using(NumpyEvaluator()):
-        scope: Scope = {name: constant(array) for name, array in static.items()}
+        scope: Scope = {name: _static(declared[name], array) for name, array in static.items()}
         for name, slot in slots.items():
             scope[name] = _input(declared[name], slot, sizes or {})
         results = walk.graph(proto.graph, scope, opsets, {})
@@ -130,6 +130,15 @@ def _input(declared: Any, slot: int, sizes: Mapping[str, int]) -> Tensor:
         raise UnsupportedError(f"input {declared.name!r}: {error}") from None
     shape = [_size(declared.name, dim, sizes) for dim in tensor.shape.dim]
     return Tensor(param(slot, shape, dtype))
+
+
+def _static(declared: Any, array: Array) -> Tensor:
+    """An input whose value is known."""
+    expected, found = dtype_of(declared.type.tensor_type.elem_type), stored(array)
+    if found is not expected:
+        text = f"expected {expected.name}; found {found.name}"
+        raise OptionError(f"static: input {declared.name!r}: {text}")
+    return constant(array)
 
 
 def _size(name: str, dim: Any, sizes: Mapping[str, int]) -> int:

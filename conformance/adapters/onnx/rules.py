@@ -7,13 +7,10 @@ from dataclasses import dataclass, fields
 from inspect import Parameter, signature
 from typing import Any, TypeVar
 
-import numpy as np
-
 from uop.conformance.adapters.onnx.dtypes import stored
 from uop.interpreter.numeric.storage import Array, to_bits
-from uop.spec.dtype import DType, Number
 from uop.spec.errors import UnsupportedError
-from uop.spec.frontend.data import number
+from uop.spec.frontend.functions import full
 from uop.spec.frontend.tensor import Tensor
 
 Result = Tensor | Sequence[Tensor | None]
@@ -95,19 +92,9 @@ def rule_of(domain: str, op: str, opset: int) -> Rule | None:
 
 def constant(array: Array) -> Tensor:
     """An array as a Tensor; one whose elements are all equal becomes a CONST."""
-    array = np.asarray(array)
-    bits = to_bits(array.reshape(-1)) if array.size else array
-    if array.size == 0 or (bits != bits[0]).any() or _is_nan(array.reshape(-1)[0]):
-        stored(array)
-        return Tensor(array)
-    return full(array.shape, array.reshape(-1)[0].item(), stored(array))
-
-
-def full(shape: Sequence[int], value: Number, dtype: DType) -> Tensor:
-    """A Tensor of equal elements."""
-    tensor = Tensor(number(value, dtype))
-    return tensor.expand(*shape) if shape else tensor
-
-
-def _is_nan(value: np.generic) -> bool:
-    return bool(value != value)
+    dtype, flat = stored(array), array.reshape(-1)
+    bits = to_bits(flat)
+    # A CONST would lose the bits of a NaN.
+    if flat.size and (bits == bits[0]).all() and flat[0] == flat[0]:
+        return full(array.shape, flat[0].item(), dtype)
+    return Tensor(array)

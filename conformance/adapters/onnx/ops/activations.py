@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 
 from uop.conformance.adapters.onnx.ops.elementwise import clip, in_float32
-from uop.conformance.adapters.onnx.rules import full, rule
+from uop.conformance.adapters.onnx.rules import rule
+from uop.spec.frontend.functions import full
 from uop.spec.frontend.tensor import Tensor
 
 SMALL = 0.25

@@ -8,10 +8,11 @@ from functools import reduce
 from operator import add
 
 from uop.conformance.adapters.onnx.dtypes import dtype_of
-from uop.conformance.adapters.onnx.rules import full, rule
+from uop.conformance.adapters.onnx.rules import rule
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.frontend.functions import full
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 

@@ -13,9 +13,10 @@ from uop.conformance.adapters.onnx.ops.views import (
     positions,
     strides_of,
 )
-from uop.conformance.adapters.onnx.rules import constant, full, rule
+from uop.conformance.adapters.onnx.rules import constant, rule
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.frontend.functions import full
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 

@@ -10,9 +10,10 @@ from uop.conformance.adapters.onnx.ops.elementwise import in_float32
 from uop.conformance.adapters.onnx.ops.frame import Frame, Spatial, with_pads
 from uop.conformance.adapters.onnx.ops.reduce import dropped
 from uop.conformance.adapters.onnx.ops.views import over_channels, picked, positions, windows
-from uop.conformance.adapters.onnx.rules import full, rule
+from uop.conformance.adapters.onnx.rules import rule
 from uop.spec.args import PadFill
 from uop.spec.errors import MalformedError, UnsupportedError
+from uop.spec.frontend.functions import full
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 

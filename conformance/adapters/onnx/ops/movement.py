@@ -19,11 +19,12 @@ from uop.conformance.adapters.onnx.ops.views import (
     positions,
     shrunk,
 )
-from uop.conformance.adapters.onnx.rules import constant, full, rule
+from uop.conformance.adapters.onnx.rules import constant, rule
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
 from uop.spec.dtype import dtypes
 from uop.spec.errors import MalformedError, UnsupportedError
+from uop.spec.frontend.functions import full
 from uop.spec.frontend.tensor import Tensor
 
 

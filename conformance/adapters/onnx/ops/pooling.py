@@ -11,10 +11,11 @@ from uop.conformance.adapters.onnx.ops.frame import Frame, Spatial, with_pads
 from uop.conformance.adapters.onnx.ops.indexing import scattered
 from uop.conformance.adapters.onnx.ops.reduce import dropped
 from uop.conformance.adapters.onnx.ops.views import ints, windows
-from uop.conformance.adapters.onnx.rules import constant, full, rule
+from uop.conformance.adapters.onnx.rules import constant, rule
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
 from uop.spec.dtype import dtypes
+from uop.spec.frontend.functions import full
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 

@@ -7,8 +7,9 @@ from uop.conformance.adapters.onnx.ops.elementwise import clip, converted, to_ne
 from uop.conformance.adapters.onnx.ops.frame import Spatial
 from uop.conformance.adapters.onnx.ops.matrix import convolved
 from uop.conformance.adapters.onnx.ops.views import axis_of, over_channels, shrunk
-from uop.conformance.adapters.onnx.rules import full, rule
+from uop.conformance.adapters.onnx.rules import rule
 from uop.spec.dtype import DType, dtypes
+from uop.spec.frontend.functions import full
 from uop.spec.frontend.tensor import Tensor
 
 

@@ -9,9 +9,10 @@ import numpy as np
 
 from uop.conformance.adapters.onnx.ops.elementwise import in_float32
 from uop.conformance.adapters.onnx.ops.views import along, axes_of, axis_of, positions
-from uop.conformance.adapters.onnx.rules import constant, full, rule
+from uop.conformance.adapters.onnx.rules import constant, rule
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import dtypes
+from uop.spec.frontend.functions import full
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from uop.conformance.adapters.onnx.ops.elementwise import in_float32
 from uop.conformance.adapters.onnx.ops.views import along, axes_of, ints, picked
-from uop.conformance.adapters.onnx.rules import constant, full, rule
+from uop.conformance.adapters.onnx.rules import constant, rule
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.errors import UnsupportedError
+from uop.spec.frontend.functions import full
 from uop.spec.frontend.tensor import Tensor
 
 

@@ -13,10 +13,11 @@ import numpy as np
 from uop.conformance.adapters.onnx.ops.elementwise import clip, floor, in_float32, to_nearest_even
 from uop.conformance.adapters.onnx.ops.frame import Spatial
 from uop.conformance.adapters.onnx.ops.views import along, over_channels, strides_of
-from uop.conformance.adapters.onnx.rules import constant, full, rule
+from uop.conformance.adapters.onnx.rules import constant, rule
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.frontend.functions import full
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 

@@ -9,8 +9,9 @@ from operator import and_
 
 import numpy as np
 
-from uop.conformance.adapters.onnx.rules import constant, full, rule
+from uop.conformance.adapters.onnx.rules import constant, rule
 from uop.spec.dtype import dtypes
+from uop.spec.frontend.functions import full
 from uop.spec.frontend.tensor import Tensor
 
 

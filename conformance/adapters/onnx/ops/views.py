@@ -114,7 +114,8 @@ def sliding(x: Tensor, axis: int, size: int, stride: int = 1, dilation: int = 1)
     moved = x.permute(*(k for k in range(x.ndim) if k != axis), axis)
     *rest, n = moved.shape
     span = n - (size - 1) * dilation
-    count = (span - 1) // stride + 1
+    if span < 1:
+        raise MalformedError(f"a window of {n - span + 1} elements: expected at most {n}")
     row = n + dilation
     copies = -(-size * row // n)
     flat = moved.reshape(*rest, 1, n).expand(*rest, copies, n).reshape(*rest, copies * n)
@@ -122,7 +123,7 @@ def sliding(x: Tensor, axis: int, size: int, stride: int = 1, dilation: int = 1)
     rows = rows[(..., slice(None, None, stride))]
     last = len(rest)
     order = [*range(axis), last + 1, *range(axis, last), last]
-    return rows.permute(order) if count else rows
+    return rows.permute(order)
 
 
 def windows(
