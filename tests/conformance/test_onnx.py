@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop import Op, Tensor, evaluate, from_onnx
+from uop import Op, Tensor, evaluate, from_onnx, to_onnx
 from uop.conformance.adapters.onnx import package
 from uop.conformance.adapters.onnx.ops.activations import UNARY
 from uop.conformance.adapters.onnx.walk import NodeError
 from uop.conformance.checks import OptionError
+from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.errors import MalformedError, UnsupportedError
+from uop.spec.graph import slots_of
+from uop.spec.properties.shape import size
+from uop.spec.text.uop_file import read_file
 
 onnx = pytest.importorskip("onnx", reason="pip install 'uop[onnx]'")
 
@@ -23,6 +27,7 @@ from onnx import TensorProto, parser  # noqa: E402
 from onnx.external_data_helper import set_external_data  # noqa: E402
 from onnx.helper import make_tensor  # noqa: E402
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAD = '<ir_version: 8, opset_import: ["": 17]>\n'
 
 
@@ -221,6 +226,19 @@ def test_a_loop_is_written_out_and_its_branches_are_chosen() -> None:
     y, rows = run(text, x=np.float32([1, 2]))
     assert y.tolist() == [8, 16]
     assert rows.tolist() == [[-1, -2], [-2, -4], [-4, -8]]
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.uop")), ids=lambda path: path.stem)
+def test_what_is_written_as_a_model_reads_back_as_a_program_of_equal_results(path: Path) -> None:
+    root = read_file(path).cases[0].root
+    assert root is not None
+    inputs = {
+        slot: (np.arange(size(leaf.shape)) % 7).reshape(leaf.shape).astype(np_dtype(leaf.dtype))
+        for slot, leaf in slots_of(root).items()
+    }
+    again = from_onnx(to_onnx(root))
+    found = evaluate(again.root, again.inputs(**{f"in{k}": a for k, a in inputs.items()}))
+    np.testing.assert_array_equal(found, evaluate(root, inputs), strict=True)
 
 
 ORACLES: dict[str, Callable[[float], float]] = {
