@@ -56,9 +56,10 @@ def compositions(ops: frozenset[Op], partial: frozenset[Op]) -> Mapping[Op, froz
     An op that it has itself is there without others; one that it cannot have is missing.
     """
     native = ops | partial
-    found = {op: frozenset[Op]() for op in ops}
-    steps = {op: step for op in COMPUTED - ops if (step := _step(op, ops, partial)) is not None}
-    while ready := [op for op in steps.keys() - found if steps[op] <= found.keys() | partial]:
+    found = {op: frozenset[Op]() for op in Op if op in ops}
+    missing = [op for op in Op if op in COMPUTED - ops]
+    steps = {op: step for op in missing if (step := _step(op, ops, partial)) is not None}
+    while ready := [op for op in steps if op not in found and steps[op] <= found.keys() | partial]:
         for op in ready:
             parts = steps[op] & native
             found[op] = parts.union(*(found[part] for part in steps[op] - native))
