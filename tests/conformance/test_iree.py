@@ -10,6 +10,7 @@ from uop.conformance.protocol.types import Outputs, Problem, ProblemKind, Progra
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.tensor import Tensor
+from uop.spec.text.profile_text import parse_profile
 from uop.spec.text.program import print_program
 from uop.spec.uop import param
 
@@ -29,7 +30,7 @@ def test_programs_of_a_call_keep_their_results_and_errors() -> None:
         np.array([1.5, -2], np_dtype(dtypes.bfloat16)),
     ]
     backend = IREEBackend()
-    backend.hello()
+    parse_profile(backend.hello().profile)
     programs = [
         Program(print_program(t.uop), ({0: a},)) for t, a in zip(roots, inputs, strict=True)
     ]
