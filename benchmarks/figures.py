@@ -1,8 +1,8 @@
 """Prints the figures this project promises, as measured here.
 
 `python benchmarks/figures.py [PART...]`; the parts are command, machine, tensor, ledger, editions,
-interpreter, fuzz_programs, adversary, pushed, opencl, smoke, warm and full, without any all of
-them.
+interpreter, fuzz_programs, stablehlo, adversary, pushed, opencl, smoke, warm and full, without any
+all of them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from drawn import fuzz_programs
 from evaluation import machine, tensor
 from figure import Figure, at_least, at_most, equal
 from language import editions, ledger
+from modules import stablehlo
 from rich.console import Console
 from rich.table import Table
 
@@ -214,6 +215,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
         editions,
         interpreter,
         fuzz_programs,
+        stablehlo,
         adversary,
         pushed,
         opencl,

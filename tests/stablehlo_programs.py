@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from graphs import contents
@@ -10,6 +10,7 @@ from graphs import contents
 from uop.conformance.adapters.backend import Inputs
 from uop.conformance.judging.compare import compare
 from uop.interpreter.accept import accept
+from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.numeric.storage import Array
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.graph import slots_of
@@ -26,16 +27,21 @@ def distinct(root: UOp, seed: int = 0) -> Inputs:
 
 def fault(root: UOp, inputs: Inputs, results: Sequence[Array]) -> str | None:
     """What the spec does not accept of the results of a program."""
-    mismatch = compare(accept(root, inputs), results).mismatch
-    return None if mismatch is None else mismatch.message
+    return mismatch(accept(root, inputs), results)
 
 
-def fault_if_defined(root: UOp, inputs: Inputs, results: Sequence[Array]) -> str | None:
-    """The fault of a random program; None if the spec gives it no meaning on the inputs."""
+def fault_if_defined(root: UOp, inputs: Inputs, run: Callable[[], Sequence[Array]]) -> str | None:
+    """The fault of a random program; one without meaning on the inputs is not run."""
     try:
-        return fault(root, inputs, results)
+        accepted = accept(root, inputs)
     except (UndefinedError, UnsupportedError):
         return None
+    return mismatch(accepted, run())
+
+
+def mismatch(accepted: Sequence[Accepted], results: Sequence[Array]) -> str | None:
+    found = compare(accepted, results).mismatch
+    return None if found is None else found.message
 
 
 def by_place(inputs: Mapping[int, Array], slots: Sequence[int]) -> dict[int, Array]:

@@ -13,8 +13,9 @@ from uop.compiler.stages.callify import callify
 from uop.compiler.validity import Validity
 from uop.conformance.adapters.builder import Builder, V, identity_of
 from uop.conformance.adapters.compositions import COMPUTED, composed, compositions
-from uop.interpreter.numeric.storage import Array, constant
+from uop.interpreter.numeric.storage import Array, constant, np_dtype
 from uop.spec.args import BinaryArg, ConstArg, DTypeArg, FlipArg, PermuteArg, ReduceArg, arg_of
+from uop.spec.conditions.clauses import undefined
 from uop.spec.dtype import DType
 from uop.spec.errors import LackingError, UnsupportedError
 from uop.spec.extension import in_core_ops
@@ -180,6 +181,12 @@ class Walk(Generic[V]):
             if i.op is Op.CONST:
                 start[axis] = int(arg_of(i, ConstArg).value)
                 stop[axis] = start[axis] + 1
+                if not 0 <= start[axis] < shape[axis]:
+                    found = f"{start[axis]} on axis {axis} of size {shape[axis]}"
+                    raise undefined("INDEX.u1", found, u)
+            elif not shape[axis]:
+                # Nothing, or what is absent, is read.
+                return self._full(np.zeros((), np_dtype(u.dtype)), u.dtype, u.shape)
         if (start, stop) != ([0] * len(shape), shape):
             x = self.builder.shrink(x, start, stop)
         for axis, i in enumerate(indices):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from uop.conformance.adapters.backend import ERRORS, imported
 from uop.conformance.backends.stablehlo import ModuleBackend
 from uop.interpreter.numeric.storage import Array
@@ -22,6 +24,7 @@ class IREEBackend(ModuleBackend):
     name, distribution = "iree", "iree-base-runtime"
     programs = 8
     """Compiling one takes more than a second."""
+    profile = "contract=true ftz=bfloat16,float32,float64 decomposed=POW excess_precision=bfloat16"
 
     def start(self) -> str:
         self.compiler, self.runtime = imported("iree", "iree.compiler", "iree.runtime")
@@ -39,6 +42,8 @@ class IREEBackend(ModuleBackend):
 
         def run(arguments: list[Array]) -> Sequence[Any]:
             found = main(*arguments)
-            return found if isinstance(found, Sequence) else () if found is None else (found,)
+            results = found if isinstance(found, Sequence) else () if found is None else (found,)
+            # An array shares the memory of its result, and does not keep it.
+            return [np.asarray(r).copy() for r in results]
 
         return run

@@ -70,6 +70,9 @@ class XLABackend(ModuleBackend):
     """XLA on the CPU."""
 
     name, distribution = "xla", "jaxlib"
+    profile = (
+        "contract=true reassociate=true ftz=bfloat16,float32,float64 excess_precision=bfloat16"
+    )
 
     def start(self) -> str:
         self.jax, client = imported(EXTRA, "jax", "jaxlib.xla_client")

@@ -12,7 +12,7 @@ import numpy as np
 from uop.conformance.adapters.backend import imported
 from uop.interpreter.numeric.storage import Array, from_bits
 from uop.spec.dtype import DType
-from uop.spec.errors import MalformedError
+from uop.spec.errors import MalformedError, UnsupportedError
 
 EXTRA = "xla"
 PLACE = re.compile(r":(\d+):(\d+)")
@@ -49,6 +49,8 @@ class Library:
 
     def elements(self, attribute: Any, dtype: DType, shape: tuple[int, ...]) -> Array:
         """The elements of a constant. Those of narrow floats have no form in Python but as bits."""
+        if not isinstance(attribute, self.ir.DenseElementsAttr):
+            raise UnsupportedError("its elements are not in the text")
         if not dtype.is_float or dtype.itemsize >= 4:
             return np.array(attribute).reshape(shape)
         bits = f"tensor<{''.join(f'{n}x' for n in shape)}ui{dtype.bits}>"

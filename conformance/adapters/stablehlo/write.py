@@ -136,6 +136,8 @@ class FlatBuilder(Builder[FlatTensor]):
 
     def bitcast(self, x: FlatTensor, dtype: DType, shape: Shape) -> FlatTensor:
         """An element of other size gets or loses an axis; a bool has a bit, so it is converted."""
+        if x.dtype is dtype:
+            return x
         if x.dtype is dtypes.bool:
             return self.bitcast(self._convert(x, dtypes.uint8), dtype, shape)
         if dtype is dtypes.bool:
@@ -147,7 +149,7 @@ class FlatBuilder(Builder[FlatTensor]):
             return self.reshape(split, shape)
         if old < new:
             x = self.reshape(x, (*shape, new // old))
-        return x if x.dtype is dtype else self.add("bitcast_convert", [x], dtype, shape)
+        return self.add("bitcast_convert", [x], dtype, shape)
 
     def elementwise(self, op: Op, dtype: DType, xs: Sequence[FlatTensor]) -> FlatTensor:
         x = xs[0]

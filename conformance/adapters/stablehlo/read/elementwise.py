@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -30,9 +31,13 @@ BITWISE = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64
 def _enter_tables() -> None:
     for op, name in SAME.items():
         if op not in (Op.CAST, Op.CDIV, Op.CMOD, Op.DIV, Op.NOT, Op.SHL):
-            RULES[name] = lambda call, op=op: _same(call, op)  # type: ignore[misc]
+            RULES[name] = partial(_same, op=op)
     for name, apply in FLOATS.items():
-        RULES[name] = lambda call, apply=apply: in_float32(apply, *call.inputs)  # type: ignore[misc]
+        RULES[name] = partial(_composed, apply=apply)
+
+
+def _composed(call: Call, apply: Callable[..., Tensor]) -> Tensor:
+    return in_float32(apply, *call.inputs)
 
 
 def _same(call: Call, op: Op) -> Tensor:

@@ -33,8 +33,7 @@ def from_stablehlo(text: str) -> UOp:
         reader.functions.update(named)
         if "main" not in named:
             raise UnsupportedError(f"expected a function main, found {', '.join(named) or 'none'}")
-        block = named["main"].regions[0].blocks[0]
-        results = reader.block(block, [reader.input(a) for a in block.arguments])
+        results = reader.main()
     if len(results) == 1:
         return results[0].uop
     return UOp(Op.TUPLE, *(t.uop for t in results))
@@ -50,12 +49,32 @@ class _Reader:
     def __init__(self, library: Library) -> None:
         self.library = library
         self.functions: dict[str, Any] = {}
+        self._calling: list[str] = []
         self._values: dict[Any, Tensor] = {}
 
-    def input(self, argument: Any) -> Tensor:
-        """An argument of `main`."""
-        dtype, shape = type_of(argument.type, self.library)
-        return Tensor(param(argument.arg_number, shape, dtype))
+    def main(self) -> list[Tensor]:
+        """The results of `main` on PARAMs."""
+        (block,) = self.functions["main"].regions[0].blocks
+        inputs = []
+        for slot, argument in enumerate(block.arguments):
+            try:
+                dtype, shape = type_of(argument.type, self.library)
+            except UnsupportedError as error:
+                raise UnsupportedError(f"argument {slot} of main: {error}") from None
+            inputs.append(Tensor(param(slot, shape, dtype)))
+        return self.block(block, inputs)
+
+    def _called(self, name: str, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """The results of another function."""
+        blocks = [*self.functions[name].regions[0].blocks]
+        if not blocks:
+            raise UnsupportedError(f"{name} has no body")
+        if name in self._calling:
+            raise UnsupportedError(f"{name} calls itself")
+        self._calling.append(name)
+        results = self.block(blocks[0], inputs)
+        self._calling.pop()
+        return results
 
     def block(self, block: Any, arguments: Sequence[Tensor]) -> list[Tensor]:
         """The results of a block on arguments."""
@@ -77,8 +96,7 @@ class _Reader:
     def _results(self, op: Any) -> Sequence[Tensor]:
         inputs = [self._values[v] for v in op.operands]
         if op.name in CALLS:
-            callee = self.functions[op.attributes[CALLS[op.name]].value]
-            return self.block(callee.regions[0].blocks[0], inputs)
+            return self._called(op.attributes[CALLS[op.name]].value, inputs)
         name = op.name.removeprefix("stablehlo.")
         if name not in RULES:
             raise UnsupportedError("it has no image")

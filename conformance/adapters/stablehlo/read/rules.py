@@ -140,11 +140,7 @@ def positions(n: int, dtype: DType = dtypes.int64) -> Tensor:
 
 def along(x: Tensor, axis: int, rank: int) -> Tensor:
     """A (k,)-shaped Tensor along one of `rank` axes."""
-    return x.reshape([-1 if k == axis else 1 for k in range(rank)] if x.size else _flat(axis, rank))
-
-
-def _flat(axis: int, rank: int) -> list[int]:
-    return [0 if k == axis else 1 for k in range(rank)]
+    return x.reshape([x.size if k == axis else 1 for k in range(rank)])
 
 
 def taken(x: Tensor, axis: int, index: Tensor) -> Tensor:
