@@ -26,7 +26,7 @@ class Builder(ABC, Generic[V]):
 
     ops: frozenset[Op] = frozenset()
     """The elementwise ops that the library has, as the spec defines them."""
-    made: Mapping[Op, frozenset[Op]] = {}
+    composes: Mapping[Op, frozenset[Op]] = {}
     """Those of `ops` that the builder composes itself, and of which others."""
     partial: frozenset[Op] = frozenset()
     """Those of CDIV and CMOD that are undefined for the divisor 0 and the lowest value by -1."""

@@ -42,7 +42,7 @@ FOLDS: Mapping[Op, str] = {
 OTHERS = frozenset(
     {Op.CAST, Op.WHERE, Op.CMPNE, Op.SHL, Op.SHR, Op.TRUNC, Op.EXP2, Op.LOG2, Op.NOT}
 )
-MADE = {
+COMPOSES = {
     Op.CMPNE: frozenset({Op.CMPEQ, Op.NOT}),
     Op.EXP2: frozenset({Op.POW}),
     Op.LOG2: frozenset({Op.DIV}),
@@ -74,7 +74,7 @@ class OnnxBuilder(Builder[Tensor]):
     """Appends nodes to a graph."""
 
     ops = frozenset({*ARITHMETIC, *COMPARISONS, *OTHERS}) - PARTIAL
-    made = MADE
+    composes = COMPOSES
     partial = PARTIAL
 
     def __init__(self, opset: int = OPSET, takes: Takes | None = None, prefix: str = "") -> None:
