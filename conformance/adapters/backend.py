@@ -100,7 +100,7 @@ class LibraryBackend(ABC):
             },
             composed={
                 op.name: tuple(sorted(p.name for p in ps))
-                for op, ps in table.items()
+                for op, ps in {**table, **self.builder.composes}.items()
                 if ps and op.name not in lacking
             },
         )

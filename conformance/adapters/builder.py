@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
 from uop.compiler.validity import identity
@@ -26,6 +26,8 @@ class Builder(ABC, Generic[V]):
 
     ops: frozenset[Op] = frozenset()
     """The elementwise ops that the library has, as the spec defines them."""
+    composes: Mapping[Op, frozenset[Op]] = {}
+    """Those of `ops` that the builder composes itself, and of which others."""
     partial: frozenset[Op] = frozenset()
     """Those of CDIV and CMOD that are undefined for the divisor 0 and the lowest value by -1."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from uop.conformance.adapters.backend import Inputs, JointBackend, RunAll, imported
+from uop.conformance.adapters.backend import ERRORS, Inputs, JointBackend, RunAll, imported
 from uop.conformance.adapters.cells import cells
 from uop.conformance.adapters.onnx.dtypes import ELEMENTS
 from uop.conformance.adapters.onnx.graph import Tensor, Written, model
@@ -121,6 +121,7 @@ class TVMBackend(JointOnnxBackend):
     """TVM's Relax for the CPU, by LLVM."""
 
     name, distribution, opset = "tvm", "apache-tvm", 22
+    errors = (*ERRORS, AttributeError, LookupError)
     dtypes = frozenset({*ELEMENTS.values(), dtypes.index})
 
     def start(self) -> str:

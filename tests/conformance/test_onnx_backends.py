@@ -5,14 +5,25 @@ from __future__ import annotations
 import importlib.util
 import sys
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from uop.cli.suite.profile import observed
 from uop.conformance.backends import load
 from uop.conformance.checks import OptionError
+from uop.conformance.profile.file import read_profile
 from uop.conformance.protocol.hello import checked
-from uop.conformance.protocol.types import Backend, Hello, Outcome, Outputs, Problem, Program
+from uop.conformance.protocol.types import (
+    Backend,
+    Hello,
+    Outcome,
+    Outputs,
+    Problem,
+    ProblemKind,
+    Program,
+)
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
@@ -119,6 +130,8 @@ def test_a_hello_lists_the_cells_that_a_runtime_lacks() -> None:
     assert not hello.takes("FLIP", "fp8e4m3")
     assert hello.takes("ADD", "fp8e4m3")
     assert hello.takes("MAX", "int16")
+    assert hello.composed["TRUNC"] == ("CMPLT", "WHERE")
+    assert "ADD" not in hello.composed
     assert started("onnxruntime:off")[1].variant == "off"
     _, full = started("onnx-reference")
     assert full.takes("FLIP", "fp8e4m3")
@@ -128,7 +141,23 @@ def test_a_program_with_a_cell_that_is_lacking_is_unsupported() -> None:
     text = "%0 = PARAM [3] {slot=0, dtype=fp8e4m3}\n%1 = FLIP %0 {flags=(true)}"
     found = outcome("onnxruntime", text, {0: np.zeros(3, np_dtype(dtypes.fp8e4m3))})
     assert isinstance(found, Problem)
-    assert (found.kind.value, "there is no BitCast of fp8e4m3") == ("unsupported", found.message)
+    assert found.kind is ProblemKind.UNSUPPORTED
+    assert found.message.startswith("there is no BitCast of fp8e4m3")
+
+
+QUICK = ("onnx-reference", "onnxruntime")
+PROFILES = Path(__file__).parents[2] / "conformance" / "profiles"
+
+
+@pytest.mark.parametrize("file", sorted(PROFILES.glob("*.toml")), ids=lambda file: file.stem)
+def test_the_profile_of_a_backend_is_what_it_does(file: Path) -> None:
+    """Written by `uop profile init NAME --output FILE`, of the version in its first line."""
+    profile = read_profile(file)
+    if file.stem not in QUICK:
+        pytest.skip("it starts slowly")
+    _, hello = started(file.stem)
+    if f" {hello.name} {hello.version} " in file.read_text("utf-8").partition("\n")[0]:
+        assert observed(file.stem, None)[1].profile == profile
 
 
 def test_a_level_of_optimisation_that_there_is_not() -> None:

@@ -10,7 +10,7 @@ import pytest
 from graphs import Inputs, graphs, stores
 from hypothesis import HealthCheck, given, reject, settings
 
-from uop import to_onnx
+from uop import evaluate, from_onnx, to_onnx
 from uop.conformance.adapters.cells import LAYOUTS, programs_of
 from uop.conformance.adapters.compositions import compositions
 from uop.conformance.adapters.onnx.carriers import containing, wrapping
@@ -118,7 +118,7 @@ def test_carriers(dtype: DType) -> None:
 
 
 SLOW = settings(
-    max_examples=60,
+    max_examples=150,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
@@ -135,6 +135,22 @@ def test_the_evaluator_of_onnx_gives_what_is_accepted(program: tuple[UOp, Inputs
 @given(stores())
 def test_the_evaluator_of_onnx_writes_what_is_accepted(program: tuple[UOp, Inputs]) -> None:
     agrees(*program)
+
+
+@SLOW
+@given(graphs())
+def test_a_model_that_is_written_is_read_as_a_program_of_the_same_meaning(
+    program: tuple[UOp, Inputs],
+) -> None:
+    root, inputs = program
+    try:
+        accepted = accept(root, inputs)
+        read = from_onnx(to_onnx(root, min(WITH_BITCAST, LATEST)))
+    except (UndefinedError, UnsupportedError):
+        reject()
+    found = evaluate(read.root, read.inputs(**{n: inputs[int(n[2:])] for n in read.slots}))
+    mismatch = compare(accepted, found if isinstance(found, tuple) else (found,)).mismatch
+    assert mismatch is None, mismatch.message
 
 
 def agrees(root: UOp, inputs: Inputs) -> None:

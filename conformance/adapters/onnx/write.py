@@ -42,6 +42,12 @@ FOLDS: Mapping[Op, str] = {
 OTHERS = frozenset(
     {Op.CAST, Op.WHERE, Op.CMPNE, Op.SHL, Op.SHR, Op.TRUNC, Op.EXP2, Op.LOG2, Op.NOT}
 )
+COMPOSES = {
+    Op.CMPNE: frozenset({Op.CMPEQ, Op.NOT}),
+    Op.EXP2: frozenset({Op.POW}),
+    Op.LOG2: frozenset({Op.DIV}),
+    Op.TRUNC: frozenset({Op.CMPLT, Op.WHERE}),
+}
 PARTIAL = frozenset({Op.CDIV, Op.CMOD})
 LN2 = 0.6931471805599453
 LAST, BEFORE_FIRST = -1, np.iinfo(np.int64).min
@@ -68,6 +74,7 @@ class OnnxBuilder(Builder[Tensor]):
     """Appends nodes to a graph."""
 
     ops = frozenset({*ARITHMETIC, *COMPARISONS, *OTHERS}) - PARTIAL
+    composes = COMPOSES
     partial = PARTIAL
 
     def __init__(self, opset: int = OPSET, takes: Takes | None = None, prefix: str = "") -> None:
