@@ -36,10 +36,10 @@ SYSTEMS = {
     "xla": System("XLA on the CPU", ("jax", "jaxlib", "numpy")),
     "stablehlo": System("StableHLO's reference interpreter", ("jax", "jaxlib", "numpy")),
     "onnxruntime": System("ONNX Runtime on the CPU", ("onnxruntime", "onnx", "numpy")),
-    "onnx_reference": System("ONNX's reference evaluator", ("onnx", "numpy")),
-    "openvino": System("OpenVINO on the CPU", ("openvino", "numpy")),
+    "onnx_reference": System("ONNX's reference evaluator", ("onnx", "ml_dtypes", "numpy")),
+    "openvino": System("OpenVINO on the CPU", ("openvino", "onnx", "numpy")),
     "iree": System("IREE on the CPU", ("iree", "numpy")),
-    "tvm": System("TVM on the CPU", ("tvm", "numpy")),
+    "tvm": System("TVM on the CPU", ("tvm", "onnx", "numpy")),
 }
 """By folder."""
 
