@@ -1,5 +1,6 @@
 # trapezoid adds neighbours of a uint8 array as uint8, where the sum wraps.
-# Class A, uint8 against uint16; ordinary values. Wrong in numpy 2.4.6 (2026-11-24).
+# Class A, uint8 against uint16; ordinary values. Wrong in numpy 2.4.6 (2026-11-24). Known:
+# numpy/numpy#24919.
 # By hand: one trapezoid of width 1 between heights 200 and 200 has the area 200. The sum 400
 # wraps to 144.
 import numpy as np

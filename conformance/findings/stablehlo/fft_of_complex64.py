@@ -1,6 +1,6 @@
 # fft of complex float32 ends the process, as it computes with float64 alone.
 # Class B: StableHLO's spec of fft: a "tensor of floating-point or complex type"; ordinary values;
-# crash. Wrong in jaxlib 0.10.2 (2026-11-24).
+# crash. Wrong in jaxlib 0.10.2 (2026-11-24). Known: openxla/stablehlo#3010.
 # By hand: the transform of the one number 3 is 3.
 import os
 

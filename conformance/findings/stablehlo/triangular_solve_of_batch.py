@@ -1,6 +1,6 @@
 # triangular_solve of a batch ends the process.
-# Class B: StableHLO's spec of triangular_solve: it "solves batches of systems of linear
-# equations"; ordinary values; crash. Wrong in jaxlib 0.10.2 (2026-11-24).
+# Class B: StableHLO's spec of triangular_solve: "solves batches"; ordinary values; crash. Wrong
+# in jaxlib 0.10.2 (2026-11-24). Known: openxla/stablehlo#2964.
 # By hand: 3 * x = 3 and 8 * x = 8 have the solution 1.
 import os
 

@@ -1,8 +1,8 @@
-# A product of bfloat16 is not rounded before it is used (xla_allow_excess_precision, on by
-# default).
+# A product of bfloat16 stays unrounded (xla_allow_excess_precision, on by default).
 # Class A, fused against split; ordinary values; algebra. Wrong in jaxlib 0.10.2 (2026-11-24).
-# By hand: 1.1015625 is the bfloat16 of 1.1; squared it is 1.2134399, between 1.2109375 and
-# 1.21875: 1.2109375 is nearer.
+# Known: jax-ml/jax#23007.
+# By hand: 1.1015625 squared is 1.2134399, between the bfloat16 1.2109375 and 1.21875, and nearer
+# to the first.
 import jax
 import numpy as np
 from jax import lax
