@@ -1,6 +1,7 @@
-"""Runs the scripts of `findings/` on each device of tinygrad, and writes the table of their README.
+"""Runs the scripts of `findings/`, and writes the tables of their README.
 
-One process per device loads tinygrad; each script runs in a child of it, so a crash is a result.
+One process per device of tinygrad or per other system loads the library; each script runs in a
+child of it, so a crash is a result.
 """
 
 from __future__ import annotations
@@ -13,16 +14,26 @@ import re
 import runpy
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from uop.conformance.backends.children import Child, EndedError
 from uop.conformance.backends.tinygrad import TARGETS, load
+from uop.conformance.finding_systems import (
+    FOLDER,
+    GROUPS,
+    SYSTEMS,
+    SystemScript,
+    counts,
+    system_scripts,
+    system_tables,
+)
 from uop.spec.distribution import importable
 from uop.spec.errors import UnsupportedError
 
-FOLDER = Path(__file__).parent / "findings"
 TITLE = re.compile(r"# (?P<title>.+)\.")
 FACTS = re.compile(
     r"# Class (?P<kind>[AB]), (?P<how>[^;]+); (?P<values>[^;]+)"
@@ -32,13 +43,6 @@ NAMED = re.compile(r"# of tinygrad [0-9.]+ \(.+\)\. DEV=(?P<environment>\S+) end
 ENVIRONMENTS = {"PYTHON": "PYTHON", "CL": "CL", "CPU": "CPU", "CPU:X86": "X86"}
 """The device for each value of DEV that a script names."""
 ORDINARY = "ordinary values"
-GROUPS = {
-    ORDINARY: "Wrong answers on ordinary values",
-    "special": "Wrong answers on special values",
-    "algebra": "Algebra of real numbers, applied to floats",
-    "crash": "Refused, or the process ends",
-}
-"""The groups of the table, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,29 +94,32 @@ def read(path: Path) -> FindingScript:
         raise ValueError(f"{path}: the first lines do not give title, facts and environment")
     devices = tuple(facts["on"].split(", "))
     kind, how, values = facts["kind"], facts["how"], facts["values"]
-    group = facts["apart"] or (ORDINARY if values == ORDINARY else "special")
+    group = facts["apart"] or ("ordinary" if values == ORDINARY else "special")
     return FindingScript(
         path.stem, title["title"], kind, how, values, group, devices, named["environment"]
     )
 
 
-def runs(device: str, paths: Iterable[Path]) -> dict[str, Run]:
-    """Run scripts on a device, by name. UnsupportedError where the device cannot be used here."""
+def runs(place: str, paths: Iterable[Path]) -> dict[str, Run]:
+    """Run scripts on a device of tinygrad or in a system, by name.
+
+    UnsupportedError where that cannot be used here.
+    """
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "uop.conformance.finding_runs", device, *map(str, paths)],
-        env=importable(os.environ),
+        [sys.executable, "-P", "-m", "uop.conformance.finding_runs", place, *map(str, paths)],
+        env={**importable(os.environ), "JAX_PLATFORMS": "cpu"},
         capture_output=True,
         encoding="utf-8",
         errors="replace",
         check=False,
     )
     if done.returncode:
-        raise UnsupportedError(f"tinygrad on {device}: {done.stderr.strip()[-300:]}")
+        raise UnsupportedError(f"{place}: {done.stderr.strip()[-300:]}")
     return {name: Run(**run) for name, run in json.loads(done.stdout.splitlines()[-1]).items()}
 
 
 def run_here(paths: Iterable[Path]) -> dict[str, Run]:
-    """Run each script in a child of this process, which has tinygrad loaded and no device open."""
+    """Run each script in a child of this process, which has its library loaded, no device open."""
     child = Child(_run, Script, tasks=1)
     results = {}
     for path in paths:
@@ -167,18 +174,64 @@ def _cell(run: Run) -> str:
     return f"**{shown}**" if run.wrong else shown if run.wrong is False else f"({shown})"
 
 
+def skipped(script: SystemScript) -> str:
+    """Why a script cannot run here; empty where it can."""
+    try:
+        found = version(script.library)
+    except PackageNotFoundError:
+        return f"needs {script.library} {script.version}"
+    return "" if found == script.version else f"{script.library} is {found}"
+
+
+def shown(scripts: Sequence[SystemScript]) -> list[str]:
+    """Run scripts of one system: a line for each, with its result or why it was skipped."""
+    reasons = {s.path.stem: skipped(s) for s in scripts}
+    here = [s.path for s in scripts if not reasons[s.path.stem]]
+    results = runs(scripts[0].system, here) if here else {}
+    words = {True: "wrong", False: "right", None: "crashed"}
+    lines = []
+    for s in scripts:
+        run = results.get(s.path.stem)
+        said = f"{words[run.wrong]}: {run.output}" if run else f"skipped: {reasons[s.path.stem]}"
+        lines.append(f"{s.system}/{s.path.name} in {s.library} {s.version}: {said}")
+    return lines
+
+
+COUNTS = "<!-- counts, written by uop.conformance.finding_runs -->"
+OTHERS = "<!-- systems, written by uop.conformance.finding_runs -->"
 MARK = "<!-- written by uop.conformance.finding_runs -->"
+END = "<!-- end -->"
+
+
+def with_tables(text: str) -> str:
+    """The README with the tables that follow from the first lines of the scripts."""
+    others = system_scripts()
+    groups = [("tinygrad", s.group) for s in scripts()]
+    groups += [(SYSTEMS[s.system].title, s.group) for s in others]
+    for mark, table in ((COUNTS, counts(groups)), (OTHERS, system_tables(others))):
+        before, _, after = text.partition(mark)
+        text = f"{before}{mark}\n\n{table}\n\n{END}{after.partition(END)[2]}"
+    return text
 
 
 def main(arguments: list[str]) -> None:
     if arguments:
-        device, *paths = arguments
-        load(device)
+        place, *paths = arguments
+        if place in SYSTEMS:
+            for package in SYSTEMS[place].packages:
+                import_module(package)
+        else:
+            load(place)
         ended = run_here(map(Path, paths))
         print(json.dumps({name: asdict(run) for name, run in ended.items()}))
         return
     readme = FOLDER / "README.md"
-    before, _, _ = readme.read_text("utf-8").partition(MARK)
+    text = with_tables(readme.read_text("utf-8"))
+    readme.write_text(text, "utf-8")
+    for system in SYSTEMS:
+        if of := [s for s in system_scripts() if s.system == system]:
+            print(*shown(of), sep="\n")
+    before, _, _ = text.partition(MARK)
     found = [f.path for f in scripts()]
     results = {device: runs(device, found) for device in TARGETS}
     readme.write_text(f"{before}{MARK}\n\n{table(results)}\n", "utf-8")

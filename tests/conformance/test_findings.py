@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import shutil
@@ -14,14 +13,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from imported import imported
 
 from uop.compiler.runtime.drivers import DEFAULTS, Driver, embedded, listed
 from uop.compiler.runtime.trials import choose, trial_of
 from uop.conformance.backends.tinygrad import TARGETS
 from uop.conformance.finding_runs import (
     ENVIRONMENTS,
-    FOLDER,
-    GROUPS,
     FindingScript,
     Run,
     read,
@@ -29,6 +27,7 @@ from uop.conformance.finding_runs import (
     scripts,
     table,
 )
+from uop.conformance.finding_systems import FOLDER, GROUPS
 from uop.conformance.judging.verdict import Status
 from uop.conformance.run.replay import replay
 
@@ -86,21 +85,6 @@ def test_a_script_ends_with_1_in_the_environment_that_it_names(environment: str)
     )
     assert run.returncode == 1, run.stderr
     assert "Error" not in run.stderr
-
-
-def imported(text: str) -> set[str]:
-    """The packages that a script imports."""
-    return {
-        name.split(".")[0]
-        for node in ast.walk(ast.parse(text))
-        for name in (
-            [alias.name for alias in node.names]
-            if isinstance(node, ast.Import)
-            else [str(node.module)]
-            if isinstance(node, ast.ImportFrom)
-            else []
-        )
-    }
 
 
 @pytest.mark.parametrize("path", DRIVERS, ids=lambda path: path.stem)

@@ -1,0 +1,18 @@
+# exp(x) * exp(y) is computed as exp(x + y).
+# Class A, fused against split; ordinary values; algebra. Wrong in jaxlib 0.10.2 (2026-11-24).
+# By hand: exp(1000) is infinite as a float32 and exp(-1000) is 0; their product is NaN.
+import jax
+import numpy as np
+from jax import lax
+
+
+def f(x):
+    return lax.exp(x) * lax.exp(-x)
+
+
+arguments = [np.float32(1000)]
+got = np.asarray(jax.jit(f)(*arguments))
+with jax.disable_jit():
+    split = np.asarray(f(*arguments))
+print(got, "split:", split)
+raise SystemExit(int(got.tobytes() != split.tobytes()))
