@@ -70,9 +70,9 @@ class XLABackend(ModuleBackend):
     """XLA on the CPU."""
 
     name, distribution = "xla", "jaxlib"
-    # JAX's "Sharp Bits" document the flush of subnormals; the flag xla_allow_excess_precision, on by
-    # default, keeps narrow floats in float32. The flag xla_cpu_enable_fast_math is off, so that a
-    # fused or regrouped sum is a failure.
+    # JAX's "Sharp Bits" document the flush of subnormals; the flag xla_allow_excess_precision, on
+    # by default, keeps narrow floats in float32. The flag xla_cpu_enable_fast_math is off, so that
+    # a fused or regrouped sum is a failure.
     profile = "ftz=bfloat16,float32,float64 excess_precision=bfloat16,float16"
 
     def start(self) -> str:
