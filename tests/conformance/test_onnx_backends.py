@@ -145,7 +145,8 @@ def test_a_program_with_a_cell_that_is_lacking_is_unsupported() -> None:
     assert found.message.startswith("there is no BitCast of fp8e4m3")
 
 
-QUICK = ("onnx-reference", "onnxruntime")
+ANYWHERE = "onnx-reference"
+"""It chooses the same on every processor."""
 PROFILES = Path(__file__).parents[2] / "conformance" / "profiles"
 
 
@@ -153,8 +154,8 @@ PROFILES = Path(__file__).parents[2] / "conformance" / "profiles"
 def test_the_profile_of_a_backend_is_what_it_does(file: Path) -> None:
     """Written by `uop profile init NAME --output FILE`, of the version in its first line."""
     profile = read_profile(file)
-    if file.stem not in QUICK:
-        pytest.skip("it starts slowly")
+    if file.stem != ANYWHERE:
+        pytest.skip("what it chooses depends on the processor")
     _, hello = started(file.stem)
     if f" {hello.name} {hello.version} " in file.read_text("utf-8").partition("\n")[0]:
         assert observed(file.stem, None)[1].profile == profile
