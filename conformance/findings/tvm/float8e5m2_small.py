@@ -1,6 +1,6 @@
 # Cast of a small float to float8e5m2 and back gives 2**-15.
-# Class B: ONNX's Cast: "rounding to the nearest even"; ordinary values. Wrong in apache-tvm
-# 0.27.0.post1 (2026-11-24).
+# Class B: IEEE 754-2019 5.4.2, convertFormat rounds to the nearest; ordinary values. Wrong in
+# apache-tvm 0.27.0.post1 (2026-11-24).
 # By hand: the smallest float8e5m2 is 2**-16, so 2**-40 is nearer to 0.
 import numpy as np
 import onnx.parser
