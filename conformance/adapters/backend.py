@@ -59,8 +59,6 @@ class LibraryBackend(ABC):
     """The package on PyPI, whose version is that of the backend."""
     builder: type[Builder[Any]]
     dtypes: frozenset[DType]
-    extra = ""
-    """The extra of this project that brings the package."""
     profile = "strict"
     variant = ""
     programs = 64
