@@ -54,7 +54,7 @@ def test_a_session_that_would_test_another_uop_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "said"), [("--version", "uop "), ("backends", "interpreter  ready")]
+    ("command", "said"), [("--version", "uop "), ("backends", "interpreter     ready")]
 )
 def test_nothing_has_to_be_installed(command: str, said: str) -> None:
     """No metadata is found; what processes are started finds none in the clone either."""

@@ -3,6 +3,7 @@
 from uop.conformance.adapters.backend import Inputs, JointBackend, LibraryBackend, Run, imported
 from uop.conformance.adapters.builder import Builder, identity_of
 from uop.conformance.adapters.walk import build, values_of
+from uop.spec.errors import UnsupportedError
 
 __all__ = [
     "Builder",
@@ -10,6 +11,7 @@ __all__ = [
     "JointBackend",
     "LibraryBackend",
     "Run",
+    "UnsupportedError",
     "build",
     "identity_of",
     "imported",

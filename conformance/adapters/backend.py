@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.metadata import version
 from types import ModuleType
@@ -15,7 +15,7 @@ import numpy as np
 from uop.conformance.adapters.builder import Builder
 from uop.conformance.adapters.compositions import compositions
 from uop.conformance.adapters.walk import UNCOMPUTED
-from uop.conformance.backends.attempt import attempt, problem_of
+from uop.conformance.backends.attempt import problem_of
 from uop.conformance.protocol.types import (
     Hello,
     Limits,
@@ -27,7 +27,7 @@ from uop.conformance.protocol.types import (
 )
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.dtype import DType
-from uop.spec.errors import UnsupportedError, UopError
+from uop.spec.errors import LackingError, UnsupportedError, UopError
 from uop.spec.graph import slots_of
 from uop.spec.text.program import parse
 from uop.spec.uop import UOp
@@ -104,18 +104,19 @@ class LibraryBackend(ABC):
         )
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        return [attempt(lambda p=program: self._outcome(p)) for program in programs]  # type: ignore[misc]
+        return [self._outcome(program) for program in programs]
 
     def _outcome(self, program: Program) -> Outcome:
-        root = parse(program.text)
+        kind = ProblemKind.COMPILE
         try:
+            root = parse(program.text)
             run = self.compiled(root)
-        except self.errors as error:
-            return problem(ProblemKind.COMPILE, error)
-        try:
+            kind = ProblemKind.INTERNAL
             return Outputs(tuple(owned(run(inputs)) for inputs in batches_of(root, program)))
+        except UopError as error:
+            return refused(error)
         except self.errors as error:
-            return problem(ProblemKind.INTERNAL, error)
+            return problem(kind, error)
 
 
 class JointBackend(LibraryBackend, Generic[P]):
@@ -144,7 +145,7 @@ class JointBackend(LibraryBackend, Generic[P]):
                 root = parse(program.text)
                 job = _Job(place, self.prepared(root), batches_of(root, program))
             except UopError as error:
-                outcomes[place] = problem_of(error)
+                outcomes[place] = refused(error)
             else:
                 jobs += [job] * bool(job.batches)
         for part, run in bisect(jobs, self._compiled, self.errors):
@@ -197,8 +198,18 @@ def owned(results: Sequence[Array]) -> tuple[Array, ...]:
 
 
 def problem(kind: ProblemKind, error: Exception) -> Problem:
-    """The problem that reports an error of a library."""
+    """The problem that reports an error of a library; what it does not implement is unsupported."""
+    if isinstance(error, NotImplementedError):
+        kind = ProblemKind.UNSUPPORTED
     return Problem(kind, f"{type(error).__name__}: {error}"[:SHOWN])
+
+
+def refused(error: UopError) -> Problem:
+    """The problem that reports an error of the walk. A reason to skip is one for all programs: it
+    does not name the node.
+    """
+    made = problem_of(error)
+    return replace(made, message=error.title) if isinstance(error, LackingError) else made
 
 
 def imported(extra: str, *names: str) -> list[ModuleType]:

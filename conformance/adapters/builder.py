@@ -29,7 +29,9 @@ class Builder(ABC, Generic[V]):
     composes: Mapping[Op, frozenset[Op]] = {}
     """Those of `ops` that the builder composes itself, and of which others."""
     partial: frozenset[Op] = frozenset()
-    """Those of CDIV and CMOD that are undefined for the divisor 0 and the lowest value by -1."""
+    """Those of the divisions of integers that are undefined for the divisor 0 and the lowest value
+    by -1.
+    """
 
     @abstractmethod
     def param(self, slot: int, dtype: DType, shape: Shape) -> V:

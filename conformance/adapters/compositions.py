@@ -93,7 +93,7 @@ def like(u: UOp, value: Number) -> UOp:
 
 
 def guarded(u: UOp) -> UOp:
-    """CDIV or CMOD by 1 where the divisor is 0 or -1; of -1 the quotient is the negated value."""
+    """A division by 1 where the divisor is 0 or -1; of -1 the quotient is the negated value."""
     a, b = u.src
     is_zero = UOp(Op.CMPEQ, b, like(b, 0))
     if not u.dtype.is_signed and u.dtype is not dtypes.index:
@@ -101,7 +101,7 @@ def guarded(u: UOp) -> UOp:
     is_negative = UOp(Op.CMPEQ, b, like(b, -1))
     safe = UOp(Op.WHERE, UOp(Op.OR, is_zero, is_negative), like(b, 1), b)
     divided = UOp(u.op, a, safe, tag=GUARDED)
-    if u.op is Op.CMOD:
+    if u.op in (Op.CMOD, Op.MOD):
         return divided
     return UOp(Op.WHERE, is_negative, UOp(Op.NEG, a), divided)
 

@@ -77,9 +77,7 @@ class XLABackend(ModuleBackend):
 
     def start(self) -> str:
         self.jax, client = imported(EXTRA, "jax", "jaxlib.xla_client")
-        self.jax.config.update("jax_platforms", "cpu")
-        self.jax.config.update("jax_enable_x64", True)
-        device = self.jax.devices()[0]
+        device = self.jax.devices("cpu")[0]
         self.client, self.options = device.client, client.CompileOptions()
         self.devices = client.DeviceList((device,))
         return f"{self.client.platform}"
@@ -88,7 +86,10 @@ class XLABackend(ModuleBackend):
         executable = self.client.compile_and_load(text.encode(), self.devices, self.options)
 
         def run(arguments: list[Array]) -> Sequence[Any]:
-            results: Sequence[Any] = executable.execute([*map(self.jax.device_put, arguments)])
+            # Without it JAX halves numbers of 64 bits; as a setting it would hold for the process.
+            with self.jax.enable_x64(True):
+                buffers = [self.jax.device_put(a, self.devices[0]) for a in arguments]
+            results: Sequence[Any] = executable.execute(buffers)
             return results
 
         return run

@@ -123,7 +123,7 @@ def completed(line: str) -> list[str]:
     [
         ("uop co", [name for name in COMMANDS if name.startswith("co")]),
         ("uop conform ", names()),
-        ("uop conform OPEN", ["opencl"]),
+        ("uop conform OPEN", ["opencl", "openvino"]),
         ("uop conform opencl --op ad", [op.name for op in Op if op.name.startswith("AD")]),
         ("uop conform opencl --op ADD,mu", ["ADD,MUL", "ADD,MULACC"]),
         ("uop conform opencl --dtype fl", [name for name in DTYPES if name.startswith("fl")]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ from uop.spec.args import (
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.graph import slots_of
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import DIVISIONS, Op
 from uop.spec.registry import Shape
 from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp, const, dims, param
@@ -107,6 +108,12 @@ class Nodes(Builder[UOp]):
         return self.permute(picked, [first.index(k) for k in range(len(first))])
 
 
+class Flooring(Nodes):
+    """A library whose divisions floor too."""
+
+    partial = DIVISIONS
+
+
 SLOW = settings(
     max_examples=150,
     deadline=None,
@@ -151,14 +158,15 @@ EVERY_INT8 = [*range(-128, 128)]
         (Op.CMOD, lambda a, b: a - b * int(a / b)),
     ],
 )
-def test_divisions_of_all_int8_with_a_library_that_truncates(
-    op: Op, exact: Callable[[int, int], int]
+@pytest.mark.parametrize("library", [Nodes, Flooring])
+def test_divisions_of_all_int8_with_a_library_whose_own_are_partial(
+    library: type[Nodes], op: Op, exact: Callable[[int, int], int]
 ) -> None:
-    """Whose division ends the process for 0, and for the lowest value by -1."""
+    """They end the process for 0, and for the lowest value by -1."""
     a, b = np.array([*product(EVERY_INT8, EVERY_INT8)], np.int8).T
     root = UOp(op, param(0, a.shape, dtypes.int8), param(1, b.shape, dtypes.int8))
-    (made,) = build(values_of(root), Nodes())
-    divisions = [u for u in made.toposort() if u.op in Nodes.partial]
+    (made,) = build(values_of(root), library())
+    divisions = [u for u in made.toposort() if u.op in library.partial]
     assert divisions
     for division in divisions:
         divisors = evaluate(division.src[1], {1: b})
@@ -319,6 +327,36 @@ def test_programs_are_compiled_together() -> None:
         [[4.0, 9.0], [16.0, 25.0]],
         [[4.0, 9.0]],
     ]
+
+
+class Lacking(Together):
+    """Its builder has no SIN, and its compiler implements nothing."""
+
+    errors = (NotImplementedError,)
+
+    def prepared(self, root: UOp) -> UOp:
+        class Fewer(Nodes):
+            ops = FEW - {Op.SIN}
+
+        return build(values_of(root), Fewer())[0]
+
+    def together(self, programs: Sequence[UOp]) -> Callable[[Sequence[Inputs]], list[Any]]:
+        raise NotImplementedError("no float32")
+
+
+@pytest.mark.parametrize(
+    ("op", "reason"),
+    [
+        (Op.TRUNC, "NotImplementedError: no float32"),
+        # Without the node, which would make a reason of each shape.
+        (Op.SIN, "the library has no SIN, nor a composition of it"),
+    ],
+)
+def test_what_a_library_lacks_is_skipped_with_one_reason(op: Op, reason: str) -> None:
+    text = print_program(UOp(op, param(0, (2,), dtypes.float32)))
+    (found,) = Lacking().run([Program(text, ({0: np.ones(2, np.float32)},))])
+    assert isinstance(found, Problem)
+    assert (found.kind, found.message) == (ProblemKind.UNSUPPORTED, reason)
 
 
 def test_a_program_that_fails_costs_no_other() -> None:

@@ -57,7 +57,7 @@ def convolution(**options: Any) -> Callable[..., Any]:
 
 
 def bits(x: Any) -> Any:
-    return lax.population_count(x), lax.clz(x), x << 40, lax.shift_right_logical(x, 3), ~x
+    return lax.population_count(x), lax.clz(x), x << 40, lax.shift_right_logical(x, np.int32(3)), ~x
 
 
 def curves(x: Any) -> Any:
