@@ -39,6 +39,7 @@ SYSTEMS = {
     "onnx_reference": System("ONNX's reference evaluator", ("onnx", "ml_dtypes", "numpy")),
     "openvino": System("OpenVINO on the CPU", ("openvino", "onnx", "numpy")),
     "iree": System("IREE on the CPU", ("iree", "numpy")),
+    "torch": System("PyTorch on the CPU", ("torch", "numpy")),
     "tvm": System("TVM on the CPU", ("tvm", "onnx", "numpy")),
 }
 """By folder."""
