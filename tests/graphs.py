@@ -7,9 +7,12 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from hypothesis import HealthCheck, reject, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from uop.interpreter.accept import accept
+from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import (
     BinaryArg,
@@ -24,7 +27,7 @@ from uop.spec.args import (
     ReduceArg,
 )
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
-from uop.spec.errors import InvalidError
+from uop.spec.errors import InvalidError, UndefinedError, UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, const, dims, index_const, param
@@ -38,6 +41,14 @@ STORED = [d for d in DTYPES.values() if d.kind not in (Kind.VOID, Kind.INDEX)]
 SHAPES = [(2, 3), (3,), (1, 3), (2, 1), (), (3, 2), (2, 2, 2), (4,), (0, 3)]
 ELEMENTWISE = [d for d in DECLARATIONS.values() if d.is_elementwise and d.op is not Op.CAST]
 MARKERS = [Op.CONTIGUOUS, Op.CONTIGUOUSBACKWARD, Op.DETACH, Op.LOAD]
+
+SLOW = settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+"""The settings of a test that runs each program."""
 
 
 def contents(dtype: DType, shape: tuple[int, ...], seed: int) -> Array:
@@ -233,3 +244,11 @@ def _view(draw: Draw, location: UOp) -> UOp:
         if moved.op is not Op.EXPAND:
             view = moved
     return view
+
+
+def demanded(root: UOp, inputs: Inputs) -> tuple[Accepted, ...]:
+    """What a program may return; one without a meaning is drawn anew."""
+    try:
+        return accept(root, inputs)
+    except (UndefinedError, UnsupportedError):
+        reject()

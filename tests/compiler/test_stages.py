@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from graphs import Inputs, graphs, stores
-from hypothesis import HealthCheck, given, reject, settings
+from graphs import SLOW, Inputs, demanded, graphs, stores
+from hypothesis import given
 
 from uop.compiler.pipeline import compile
 from uop.conformance.judging.compare import compare
-from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
-from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.graph import slots_of
 from uop.spec.uop import UOp
-
-SLOW = settings(
-    max_examples=150,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
 
 
 @SLOW
@@ -34,10 +25,7 @@ def test_each_stage_agrees_on_stores(program: tuple[UOp, Inputs]) -> None:
 
 
 def agree_at_every_stage(root: UOp, inputs: Inputs) -> None:
-    try:
-        accepted = accept(root, inputs)
-    except (UndefinedError, UnsupportedError):
-        reject()
+    accepted = demanded(root, inputs)
     compiled = compile(root)
     for name, stage in compiled.stages.items():
         given = {slot: a for slot, a in inputs.items() if slot in slots_of(stage)}

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import Inputs, graphs, stores
-from hypothesis import HealthCheck, given, reject, settings
+from graphs import SLOW, Inputs, demanded, graphs, stores
+from hypothesis import given
 
 from uop.conformance.adapters import Builder, JointBackend, build, identity_of, values_of
 from uop.conformance.adapters.backend import bisect
 from uop.conformance.adapters.compositions import compositions
 from uop.conformance.judging.compare import compare
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
-from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import (
@@ -30,7 +29,7 @@ from uop.spec.args import (
     ReduceArg,
 )
 from uop.spec.dtype import DType, dtypes
-from uop.spec.errors import UndefinedError, UnsupportedError
+from uop.spec.errors import UnsupportedError
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import DIVISIONS, Op
 from uop.spec.registry import Shape
@@ -114,14 +113,6 @@ class Flooring(Nodes):
     partial = DIVISIONS
 
 
-SLOW = settings(
-    max_examples=150,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
-
-
 @SLOW
 @given(graphs())
 def test_the_walk_keeps_the_meaning_of_graphs(program: tuple[UOp, Inputs]) -> None:
@@ -135,10 +126,7 @@ def test_the_walk_keeps_the_meaning_of_stores(program: tuple[UOp, Inputs]) -> No
 
 
 def keeps_the_meaning(root: UOp, inputs: Inputs) -> None:
-    try:
-        accepted = accept(root, inputs)
-    except (UndefinedError, UnsupportedError):
-        reject()
+    accepted = demanded(root, inputs)
     made = UOp(Op.TUPLE, *build(values_of(root), Nodes()))
     found = evaluate(made, {slot: inputs[slot] for slot in slots_of(made)})
     assert isinstance(found, tuple)

@@ -7,8 +7,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from graphs import Inputs, graphs, stores
-from hypothesis import HealthCheck, given, reject, settings
+from graphs import SLOW, Inputs, graphs, stores
+from hypothesis import given, reject
 
 from uop import evaluate, from_onnx, to_onnx
 from uop.conformance.adapters.cells import LAYOUTS, programs_of
@@ -115,14 +115,6 @@ def test_carriers(dtype: DType) -> None:
         assert other.min <= dtype.min
         assert dtype.max <= other.max
     assert containing(dtypes.uint64) == ()
-
-
-SLOW = settings(
-    max_examples=150,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
 
 
 @SLOW

@@ -305,12 +305,6 @@ def test_a_location_may_be_its_own_gate() -> None:
     assert value.data.tolist() == [True, True, True]
 
 
-def test_one_element_of_memory_is_an_array() -> None:
-    value = value_of(UOp(Op.RESHAPE, buffer(0, (1,)), dims(())), {0: ints(7)})
-    assert isinstance(value.data, np.ndarray)
-    assert value.data.shape == ()
-
-
 def test_a_false_gate_accesses_nothing() -> None:
     out, at, gate = buffer(1, (4,)), param(0, (2,), I32), param(2, (2,), dtypes.bool)
     place = UOp(Op.INDEX, out, at)

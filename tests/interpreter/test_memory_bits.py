@@ -121,3 +121,11 @@ def test_the_address_of_an_element_of_another_size_is_that_of_its_first_byte() -
     assert isinstance(start, np.ndarray)
     assert isinstance(later, np.ndarray)
     assert int(later) - int(start) == 13
+
+
+def test_one_element_of_memory_is_an_array() -> None:
+    place = UOp(Op.BUFFER, dims((1,)), arg=BufferArg(0, dtypes.int32))
+    value = evaluate_full(UOp(Op.RESHAPE, place, dims(())), {0: np.array([7], np.int32)})
+    assert isinstance(value, Value)
+    assert isinstance(value.data, np.ndarray)
+    assert (value.data.shape, value.data.item()) == ((), 7)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from uop.conformance.adapters.onnx.ops.elementwise import clip, in_float32
+from uop.conformance.adapters.onnx.ops.elementwise import clip
 from uop.conformance.adapters.onnx.rules import rule
+from uop.conformance.adapters.tensors import in_float32
 from uop.spec.frontend.functions import full
 from uop.spec.frontend.tensor import Tensor
 

@@ -9,6 +9,7 @@ from operator import add
 
 from uop.conformance.adapters.onnx.dtypes import dtype_of
 from uop.conformance.adapters.onnx.rules import rule
+from uop.conformance.adapters.tensors import ceil, floor, in_float32, nearest_even, sign_of
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
@@ -41,8 +42,10 @@ UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "Sqrt": lambda x: x.sqrt(),
     "Abs": lambda x: x if not x.dtype.is_signed and not x.dtype.is_float else abs(x),
     "IsNaN": lambda x: x != x,
-    "Floor": lambda x: floor(x),
-    "Ceil": lambda x: -floor(-x),
+    "Floor": floor,
+    "Ceil": ceil,
+    "Sign": sign_of,
+    "Round": nearest_even,
 }
 
 
@@ -76,19 +79,6 @@ def _enter_tables() -> None:
     enter_binary("Pow", power)
     for name, apply in UNARY.items():
         rule(name)(apply)
-
-
-def floor(x: Tensor) -> Tensor:
-    t = x.trunc()
-    return t - (x < t).cast(x.dtype)
-
-
-def in_float32(apply: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
-    """Compute a composition on narrower floats in float32: their own rounding would add up."""
-    dtype = tensors[0].dtype
-    if dtype.is_float and dtype.bits < 32:
-        return apply(*(t.cast(dtypes.float32) for t in tensors)).cast(dtype)
-    return apply(*tensors)
 
 
 def div(a: Tensor, b: Tensor) -> Tensor:
@@ -133,24 +123,6 @@ def bit_shift(a: Tensor, b: Tensor, *, direction: str) -> Tensor:
         return a >> inside.where(b, bits - 1)
     count = inside.where(b, 0)
     return inside.where(a << count if direction == "LEFT" else a >> count, 0)
-
-
-@rule("Sign")
-def sign(x: Tensor) -> Tensor:
-    up = (x > 0).where(full((), 1, x.dtype), 0)
-    if not (x.dtype.is_signed or x.dtype.is_float):
-        return up
-    return (x < 0).where(full((), -1, x.dtype), up)
-
-
-@rule("Round")
-def to_nearest_even(x: Tensor) -> Tensor:
-    """The nearest integer; of two the even one."""
-    t = x.trunc()
-    rest, half = abs(x - t), t * 0.5
-    odd = half != half.trunc()
-    away = (rest > 0.5) | ((rest == 0.5) & odd)
-    return away.where(t + sign(x), t)
 
 
 @rule("IsInf")

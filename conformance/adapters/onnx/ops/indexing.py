@@ -6,7 +6,6 @@ import numpy as np
 
 from uop.conformance.adapters.onnx.ops.reduce import dropped
 from uop.conformance.adapters.onnx.ops.views import (
-    along,
     axis_of,
     from_left,
     gathered,
@@ -14,6 +13,7 @@ from uop.conformance.adapters.onnx.ops.views import (
     strides_of,
 )
 from uop.conformance.adapters.onnx.rules import constant, rule
+from uop.conformance.adapters.tensors import along
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.frontend.functions import full

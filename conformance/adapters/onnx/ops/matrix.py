@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import add
 
-from uop.conformance.adapters.onnx.ops.elementwise import in_float32
 from uop.conformance.adapters.onnx.ops.frame import Frame, Spatial, with_pads
 from uop.conformance.adapters.onnx.ops.reduce import dropped
 from uop.conformance.adapters.onnx.ops.views import over_channels, picked, positions, windows
 from uop.conformance.adapters.onnx.rules import rule
+from uop.conformance.adapters.tensors import in_float32
 from uop.spec.args import PadFill
 from uop.spec.errors import MalformedError, UnsupportedError
 from uop.spec.frontend.functions import full

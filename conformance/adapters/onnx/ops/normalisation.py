@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from uop.conformance.adapters.onnx.ops.elementwise import in_float32
 from uop.conformance.adapters.onnx.ops.views import over_channels, sliding
 from uop.conformance.adapters.onnx.rules import rule
+from uop.conformance.adapters.tensors import in_float32
 from uop.spec.args import PadFill
 from uop.spec.errors import UnsupportedError
 from uop.spec.frontend.tensor import Tensor

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from uop.conformance.adapters.onnx.ops.elementwise import in_float32
 from uop.conformance.adapters.onnx.ops.frame import Frame, Spatial, with_pads
 from uop.conformance.adapters.onnx.ops.indexing import scattered
 from uop.conformance.adapters.onnx.ops.reduce import dropped
 from uop.conformance.adapters.onnx.ops.views import ints, windows
 from uop.conformance.adapters.onnx.rules import constant, rule
+from uop.conformance.adapters.tensors import in_float32
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
 from uop.spec.dtype import dtypes

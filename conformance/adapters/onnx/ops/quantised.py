@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from uop.conformance.adapters.onnx.dtypes import dtype_of
-from uop.conformance.adapters.onnx.ops.elementwise import clip, converted, to_nearest_even
+from uop.conformance.adapters.onnx.ops.elementwise import clip, converted
 from uop.conformance.adapters.onnx.ops.frame import Spatial
 from uop.conformance.adapters.onnx.ops.matrix import convolved
 from uop.conformance.adapters.onnx.ops.views import axis_of, over_channels, shrunk
 from uop.conformance.adapters.onnx.rules import rule
+from uop.conformance.adapters.tensors import nearest_even
 from uop.spec.dtype import DType, dtypes
 from uop.spec.frontend.functions import full
 from uop.spec.frontend.tensor import Tensor
@@ -33,7 +34,7 @@ def quantize(
     wide = x.cast(kind) / _spread(scale.cast(kind), x, axis, block_size)
     if target.is_float:
         return converted(wide, target, bool(saturate))
-    whole = to_nearest_even(wide.cast(dtypes.float32))
+    whole = nearest_even(wide.cast(dtypes.float32))
     if zero is not None:
         whole = whole + _spread(zero.cast(dtypes.float32), x, axis, block_size)
     return saturated(whole, target)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from uop.conformance.adapters.onnx.ops.elementwise import in_float32
-from uop.conformance.adapters.onnx.ops.views import along, axes_of, axis_of, positions
+from uop.conformance.adapters.onnx.ops.views import axes_of, axis_of, positions
 from uop.conformance.adapters.onnx.rules import constant, rule
+from uop.conformance.adapters.tensors import along, in_float32
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.functions import full

@@ -9,9 +9,9 @@ from operator import add, or_
 
 import numpy as np
 
-from uop.conformance.adapters.onnx.ops.elementwise import in_float32
-from uop.conformance.adapters.onnx.ops.views import along, axes_of, ints, picked
+from uop.conformance.adapters.onnx.ops.views import axes_of, ints, picked
 from uop.conformance.adapters.onnx.rules import constant, rule
+from uop.conformance.adapters.tensors import along, in_float32
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.errors import UnsupportedError
 from uop.spec.frontend.functions import full

@@ -10,10 +10,11 @@ from operator import add, and_
 
 import numpy as np
 
-from uop.conformance.adapters.onnx.ops.elementwise import clip, floor, in_float32, to_nearest_even
+from uop.conformance.adapters.onnx.ops.elementwise import clip
 from uop.conformance.adapters.onnx.ops.frame import Spatial
-from uop.conformance.adapters.onnx.ops.views import along, over_channels, strides_of
+from uop.conformance.adapters.onnx.ops.views import over_channels, strides_of
 from uop.conformance.adapters.onnx.rules import constant, rule
+from uop.conformance.adapters.tensors import along, floor, in_float32, nearest_even
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
@@ -102,7 +103,7 @@ def grid_sample(
         "reflection": partial(reflected, edge=0.0 if align_corners else -0.5),
     }
     ways: dict[str, Callable[[Tensor], list[tuple[Tensor, Tensor]]]] = {
-        "nearest": lambda at: [(to_nearest_even(at), full(at.shape, 1, at.dtype))],
+        "nearest": lambda at: [(nearest_even(at), full(at.shape, 1, at.dtype))],
         **dict.fromkeys(("linear", "bilinear"), linear_taps),
         **dict.fromkeys(("cubic", "bicubic"), cubic_taps),
     }

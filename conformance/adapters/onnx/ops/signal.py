@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from uop.conformance.adapters.onnx.ops.elementwise import in_float32
 from uop.conformance.adapters.onnx.ops.views import axis_of, joined, padded, shrunk, sliding
 from uop.conformance.adapters.onnx.rules import constant, rule
+from uop.conformance.adapters.tensors import in_float32
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
 from uop.spec.frontend.tensor import Tensor

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from uop.conformance.adapters.onnx.rules import constant
+from uop.conformance.adapters.tensors import along
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import PadFill
 from uop.spec.dtype import dtypes
@@ -66,11 +67,6 @@ def _stacked(tensors: Sequence[Tensor], axis: int) -> Tensor:
     order = [*range(1, axis + 1), 0, *range(axis + 1, rows.ndim)]
     moved = rows.permute(order)
     return moved.reshape(*moved.shape[: axis + 1], *moved.shape[axis + 2 :])
-
-
-def along(values: Tensor, axis: int, rank: int) -> Tensor:
-    """A vector along an axis, of size 1 along the others."""
-    return values.reshape(*(values.size if k == axis else 1 for k in range(rank)))
 
 
 def over_channels(vector: Tensor, rank: int) -> Tensor:

@@ -11,13 +11,20 @@ import numpy as np
 from uop.conformance.adapters.stablehlo.read.rules import (
     RULES,
     Call,
-    along,
     constant,
     filled,
     positions,
     rule,
 )
 from uop.conformance.adapters.stablehlo.write import DIRECTIONS, SAME
+from uop.conformance.adapters.tensors import (
+    along,
+    ceil,
+    floor,
+    in_float32,
+    nearest_even,
+    sign_of,
+)
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
@@ -46,14 +53,6 @@ def _same(call: Call, op: Op) -> Tensor:
     if dtype not in (*DECLARATIONS[op].dtypes,):
         raise UnsupportedError(f"of {dtype.name}")
     return Tensor.of(op, *call.inputs)
-
-
-def in_float32(apply: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    """A composition on narrower floats in float32: its own rounding would add up."""
-    dtype = inputs[0].dtype
-    if dtype.is_float and dtype.itemsize < 4:
-        return apply(*(x.cast(dtypes.float32) for x in inputs)).cast(dtype)
-    return apply(*inputs)
 
 
 @rule("divide")
@@ -149,11 +148,6 @@ def sign(call: Call) -> Tensor:
     return sign_of(call.inputs[0])
 
 
-def sign_of(x: Tensor) -> Tensor:
-    """-1, 1 or x itself: a zero or a NaN."""
-    return (x < 0).where(-1, (x > 0).where(1, x))
-
-
 @rule("is_finite")
 def is_finite(call: Call) -> Tensor:
     x = call.inputs[0]
@@ -197,25 +191,6 @@ def choose(call: Call) -> list[Tensor]:
         is_chosen = which if which.dtype is dtypes.bool else which == k
         results = [is_chosen.where(a, b) for a, b in zip(branch, results, strict=True)]
     return results
-
-
-def floor(x: Tensor) -> Tensor:
-    t = x.trunc()
-    return (x < t).where(t - 1, t)
-
-
-def ceil(x: Tensor) -> Tensor:
-    t = x.trunc()
-    return (x > t).where(t + 1, t)
-
-
-def nearest_even(x: Tensor) -> Tensor:
-    """The nearest integer, of two the even one; a zero keeps its sign, as TRUNC leaves it."""
-    t = x.trunc()
-    rest, half = abs(x - t), t * 0.5
-    is_odd = half != half.trunc()
-    away = (rest > 0.5) | ((rest == 0.5) & is_odd)
-    return away.where(t + sign_of(x), t)
 
 
 def nearest_away(x: Tensor) -> Tensor:

@@ -9,7 +9,6 @@ import numpy as np
 
 from uop.conformance.adapters.stablehlo.read.rules import (
     Call,
-    along,
     combined,
     constant,
     full,
@@ -17,6 +16,7 @@ from uop.conformance.adapters.stablehlo.read.rules import (
     rule,
     taken,
 )
+from uop.conformance.adapters.tensors import along
 from uop.spec.args import ConstArg, PadFill
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.tensor import Tensor

@@ -138,11 +138,6 @@ def positions(n: int, dtype: DType = dtypes.int64) -> Tensor:
     return constant(np.arange(n), dtypes.int64).cast(dtype)
 
 
-def along(x: Tensor, axis: int, rank: int) -> Tensor:
-    """A (k,)-shaped Tensor along one of `rank` axes."""
-    return x.reshape([x.size if k == axis else 1 for k in range(rank)])
-
-
 def taken(x: Tensor, axis: int, index: Tensor) -> Tensor:
     """The elements at an index of shape (k,) along an axis, which becomes k."""
     return x[(*[slice(None)] * axis, index)]
