@@ -5,6 +5,7 @@ from __future__ import annotations
 from uop.compiler.runtime.binary import Binary, unpack
 from uop.compiler.stages.launch import is_work_item, shared_folds
 from uop.compiler.stages.select import has
+from uop.compiler.stages.vectors import has_vector
 from uop.compiler.targets.target import Target
 from uop.spec.args import BinaryArg, SourceArg, arg_of
 from uop.spec.dtype import dtypes
@@ -95,6 +96,8 @@ def first_stage(root: UOp, target: Target) -> str:
         except PassError as error:
             reasons[form.stage] = str(error)
             continue
+        if form is LINEARIZED and not all(_has_vectors(body, target) for body in kernels(root)):
+            continue
         if form in PARALLEL and not all(map(_is_parallel, kernel_calls(root))):
             is_dependent = True
             continue
@@ -145,6 +148,11 @@ def _is_in_every_item(call: UOp) -> bool:
     if shared_folds(order) and any(u.op is not Op.STORE for u in effects):
         return False
     return all(counted <= inside[u] for u in effects)
+
+
+def _has_vectors(body: UOp, target: Target) -> bool:
+    """Whether the target has all vectors of a list, which else become scalars."""
+    return all(has_vector(target, u) for u in body.src)
 
 
 def _check_target(body: UOp, target: Target) -> None:

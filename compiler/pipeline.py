@@ -15,7 +15,8 @@ from uop.compiler.runtime.binary import Binary, digest
 from uop.compiler.runtime.device import Compiler, Device
 from uop.compiler.simplify import SIMPLIFY
 from uop.compiler.stages.callify import callify
-from uop.compiler.stages.expand import WRITE_OUT, expand
+from uop.compiler.stages.expand import RULES as EXPANSIONS
+from uop.compiler.stages.expand import expand
 from uop.compiler.stages.linearize import linearize
 from uop.compiler.stages.optimize import OPTIMIZE, Sequences, optimize
 from uop.compiler.stages.plan import plan
@@ -297,7 +298,7 @@ STAGES = [
         lambda _: OPTIMIZE.names,
         _about(optimize),
     ),
-    _rewriting(expand, EXPANDED, (WRITE_OUT,)),
+    _rewriting(expand, EXPANDED, EXPANSIONS),
     Stage(
         "select",
         lambda u, s, fired: select(u, s.target, fired),

@@ -1,106 +1,173 @@
-"""The stage expand: unrolls the loops of axis type UPCAST and UNROLL.
+"""The stage expand: loops of axis type UPCAST and UNROLL become axes of shape.
 
-An END becomes a GROUP of the copies of its body, a REDUCE a chain of ops on its values.
+Each of these loops has one axis in its kernel, in the order of their ids. A value has the size of
+the loop on the axes of the loops that it depends on and 1 on the others; a value that depends on
+none has shape (). A REDUCE over such a loop is one over its axis. An access to memory takes a
+vector of indices: a RESHAPE makes it, and another one gives the elements their axes back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import reduce
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import cast
 
 from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.simplify import int_value
-from uop.compiler.stages.optimize.axes import axes, id_of, ranged, rebuilt, type_of
+from uop.compiler.stages.indices import counting
+from uop.compiler.stages.optimize.axes import id_of, type_of
 from uop.compiler.validity import identity
 from uop.spec.args import AxisType, ReduceArg, arg_of
+from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import kernels
-from uop.spec.kernel.forms import open_ranges
+from uop.spec.kernel.forms import OPAQUE
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, index_const
+from uop.spec.properties.shape import broadcast_shapes
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp, dims, index_const
 
 EXPANDED = (AxisType.UPCAST, AxisType.UNROLL)
-WRITE_OUT = "write_out"
-"""The name of its only rule."""
-MOST_COPIES = 4096
-"""The most copies of a kernel, which must fit into registers and into a source."""
+RULES = (
+    RANGE_INTO_AXIS := "range_into_axis",
+    FOLD_OVER_AXES := "fold_over_axes",
+    ACCESS_BY_VECTOR := "access_by_vector",
+    ELEMENT_BY_ELEMENT := "element_by_element",
+)
+"""The names of its rules."""
+MOST_ELEMENTS = 4096
+"""The most elements of a value, which must fit into registers and into a source."""
+ACCESSES = (Op.LOAD, Op.STORE, Op.ATOMICADD)
 
 
 def expand(root: UOp, fired: Fired = quietly) -> UOp:
-    """Unroll these loops in every kernel; UnsupportedError for too many copies."""
+    """Give these loops of every kernel an axis; UnsupportedError for too many elements."""
     bodies: dict[UOp, UOp] = {}
     for body in kernels(root):
         order = body.toposort()
         if any(u.op is Op.WMMA for u in order):
             raise UnsupportedError("expand: no target of this compiler has a matrix instruction")
-        if any(_wide(order)):
-            bodies[body] = written_out(body, fired)
+        if wide := [u for u in order if u.op is Op.RANGE and type_of(u) in EXPANDED]:
+            bodies[body] = _Expansion(sorted(wide, key=id_of), fired).of(order)
     return root.substitute(bodies) if bodies else root
 
 
-def written_out(body: UOp, fired: Fired = quietly) -> UOp:
-    """Unroll the loops of a body."""
-    copies = 1
-    for r in _wide(body.toposort()):
-        bound = int_value(r.src[0])
-        if bound is None:
-            raise UnsupportedError(f"expand: a RANGE of type {type_of(r).name} without CONST bound")
-        copies *= max(bound, 1)
-        if copies > MOST_COPIES:
-            raise UnsupportedError(f"expand: a kernel of more than {MOST_COPIES} copies")
-    body = rebuilt(body, {})
-    while closer := _innermost(body.toposort()):
-        after = _each(body, closer) if closer.op is Op.END else _chain(body, closer)
-        fired(WRITE_OUT, closer, after)
-        body = body.substitute({closer: after})
-    return body
+def with_shape(u: UOp, shape: Shape) -> UOp:
+    """Broadcast a value to a shape."""
+    if len(u.shape) != len(shape):
+        u = UOp(Op.RESHAPE, u, dims((1,) * (len(shape) - len(u.shape)) + u.shape))
+    return u if u.shape == shape else UOp(Op.EXPAND, u, dims(shape))
 
 
-def _wide(order: Iterable[UOp]) -> Iterable[UOp]:
-    return (u for u in order if u.op is Op.RANGE and type_of(u) in EXPANDED)
+def flat(u: UOp, shape: Shape) -> UOp:
+    """The elements of a value, broadcast to a shape, as a vector."""
+    wide = with_shape(u, shape)
+    return wide if len(shape) < 2 else UOp(Op.RESHAPE, wide, dims((math.prod(shape),)))
 
 
-def _innermost(order: Iterable[UOp]) -> UOp | None:
-    """The first node that closes a loop to unroll."""
-    for u in order:
-        if u.op in (Op.END, Op.REDUCE) and any(_wide(u.src[1:])):
-            return u
-    return None
+def shaped(vector: UOp, shape: Shape) -> UOp:
+    """A vector in a shape again; a single element has shape ()."""
+    to = shape if math.prod(shape) != 1 else ()
+    return vector if vector.shape == to else UOp(Op.RESHAPE, vector, dims(to))
 
 
-def _each(body: UOp, end: UOp) -> UOp:
-    return UOp(Op.GROUP, *_copies(body, end.src[0], end.src[1]))
+@dataclass(slots=True)
+class _Expansion:
+    """The nodes of one kernel, without its wide loops so far."""
 
+    wide: Sequence[UOp]
+    fired: Fired
+    new: dict[UOp, UOp] = field(default_factory=dict)
+    sizes: tuple[int, ...] = field(init=False)
 
-def _chain(body: UOp, fold: UOp) -> UOp:
-    """A chain over one range, inside a REDUCE over the remaining ranges if there are any."""
-    op = arg_of(fold, ReduceArg).op
-    r = next(iter(_wide(fold.src[1:])))
-    values = _copies(body, fold.src[0], r)
-    chain = reduce(lambda a, b: UOp(op, a, b), values) if values else identity(op, fold.dtype)
-    rest = [q for q in fold.src[1:] if q is not r]
-    return UOp(Op.REDUCE, chain, *rest, arg=fold.arg) if rest else chain
+    def __post_init__(self) -> None:
+        bounds = [int_value(r.src[0]) for r in self.wide]
+        for r, bound in zip(self.wide, bounds, strict=True):
+            if bound is None:
+                kind = type_of(r).name
+                raise UnsupportedError(f"expand: a RANGE of type {kind} without CONST bound")
+        self.sizes = tuple(bound for bound in bounds if bound is not None)
+        if math.prod(self.sizes) > MOST_ELEMENTS:
+            raise UnsupportedError(f"expand: values of more than {MOST_ELEMENTS} elements")
 
-
-def _copies(body: UOp, root: UOp, r: UOp) -> list[UOp]:
-    """Copy the body of the loop r for each iteration; inner loops get new ids in each copy."""
-    order = root.toposort()
-    inside = open_ranges(order)
-    fresh = 1 + max(map(id_of, axes(body)))
-    own = {r}
-    for u in reversed(order):
-        if u.op in (Op.END, Op.REDUCE) and inside[u] & own:
-            own.update(u.src[1:])
-    inner = sorted(own - {r}, key=id_of)
-    copies = []
-    for position in range(cast(int, int_value(r.src[0]))):
-        new: dict[UOp, UOp] = {r: index_const(position)}
+    def of(self, order: Sequence[UOp]) -> UOp:
         for u in order:
-            if u in inner and position:
-                id = fresh + (position - 1) * len(inner) + inner.index(u)
-                new[u] = ranged(new[u.src[0]], id, type_of(u))
-            elif u not in new:
-                new[u] = u.with_src([new[s] for s in u.src])
-        copies.append(new[root])
-    return copies
+            self.new[u] = self._expanded(u)
+        return self.new[order[-1]]
+
+    def _expanded(self, u: UOp) -> UOp:
+        src = [self.new[s] for s in u.src]
+        if u in self.wide:
+            return self._fired(RANGE_INTO_AXIS, u, self._along(self.wide.index(u)))
+        if u.op is Op.END and u.src[1] in self.wide:
+            # An empty loop has no effect.
+            return src[0] if int_value(u.src[1].src[0]) else UOp(Op.GROUP)
+        if u.op is Op.INDEX and _is_wide([src[1]]):
+            return u  # Each access makes an INDEX of its own.
+        if u.op is Op.REDUCE and not set(self.wide).isdisjoint(u.src[1:]):
+            return self._fired(FOLD_OVER_AXES, u, self._folded(u))
+        if u.op is Op.RANGE and _is_wide(src):
+            raise UnsupportedError("expand: a RANGE whose bound depends on an expanded loop")
+        if u.op in ACCESSES and _is_wide([*map(self._index, u.src[:1]), *src[1:]]):
+            return self._fired(ACCESS_BY_VECTOR, u, self._accessed(u))
+        if u.op in OPAQUE and _is_wide([*map(self._index, u.src[:1]), *src]):
+            return self._fired(ELEMENT_BY_ELEMENT, u, self._each(u))
+        return u.with_src(src)
+
+    def _fired(self, rule: str, before: UOp, after: UOp) -> UOp:
+        self.fired(rule, before, after)
+        return after
+
+    def _along(self, axis: int) -> UOp:
+        """The numbers of the iterations on their axis."""
+        count = self.sizes[axis]
+        shape = (*(1 for _ in self.sizes[:axis]), count, *(1 for _ in self.sizes[axis + 1 :]))
+        return shaped(counting(count), shape) if count != 1 else index_const(0)
+
+    def _index(self, place: UOp) -> UOp:
+        """The index of a place that is accessed, or a value itself."""
+        return self.new[place.src[1]] if place.op is Op.INDEX else self.new[place]
+
+    def _folded(self, u: UOp) -> UOp:
+        axes = [k for k, r in enumerate(self.wide) if r in u.src[1:]]
+        op, value = arg_of(u, ReduceArg).op, self.new[u.src[0]]
+        if any(self.sizes[k] == 0 for k in axes):
+            return identity(op, u.dtype)
+        own = value.shape or (1,) * len(self.sizes)
+        shape = tuple(self.sizes[k] if k in axes else n for k, n in enumerate(own))
+        loops = [self.new[r] for r in u.src[1:] if r not in self.wide]
+        fold = UOp(Op.REDUCE, with_shape(value, shape), *loops, arg=ReduceArg(op, tuple(axes)))
+        return shaped(fold, fold.shape)
+
+    def _accessed(self, u: UOp) -> UOp:
+        """An access to the elements at a vector of indices."""
+        place, index = u.src[0], self._index(u.src[0])
+        values = [self.new[s] for s in u.src[1:]]
+        shape = _common(index, *values)
+        at = UOp(Op.INDEX, self.new[place.src[0]], flat(index, shape))
+        access = u.with_src([at, *(flat(v, shape) for v in values)])
+        return access if access.dtype is dtypes.void else shaped(access, shape)
+
+    def _each(self, u: UOp) -> UOp:
+        """An op that has no meaning on vectors, for each element."""
+        operands = [self._index(s) for s in u.src]
+        shape = _common(*operands)
+        vectors = [flat(v, shape) for v in operands]
+        copies = []
+        for k in range(math.prod(shape)):
+            src = [UOp(Op.INDEX, v, index_const(k)) for v in vectors]
+            if u.op is Op.GETADDR:
+                src = [UOp(Op.INDEX, self.new[u.src[0].src[0]], *src)]
+            copies.append(u.with_src(src))
+        if u.dtype is dtypes.void:
+            return UOp(Op.GROUP, *copies)
+        return shaped(UOp(Op.STACK, *copies), shape)
+
+
+def _is_wide(values: Iterable[UOp]) -> bool:
+    return any(v.shape and v.addrspace is None for v in values)
+
+
+def _common(*values: UOp) -> Shape:
+    return cast(Shape, broadcast_shapes(*(v.shape for v in values)))

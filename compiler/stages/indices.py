@@ -97,6 +97,11 @@ class Indices:
         return self.alu(Op.AND, a, b)
 
 
+def counting(count: int) -> UOp:
+    """The vector 0, 1, ..., count - 1."""
+    return UOp(Op.STACK, *(index_const(k) for k in range(count)))
+
+
 def broadcast_index(at: Index, shape: Sizes) -> Index:
     """The index into an operand of a broadcast: right-aligned, axes of size 1 at 0."""
     aligned = at[len(at) - len(shape) :]

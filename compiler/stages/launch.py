@@ -6,13 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 
 from uop.compiler.simplify import int_value
+from uop.compiler.stages.expand import flat, shaped
+from uop.compiler.stages.indices import counting
 from uop.compiler.stages.optimize.axes import FOLDED, Parts, axes, id_of, ranged, rebuilt, type_of
 from uop.compiler.validity import FALSE
-from uop.spec.args import AddrSpace, AxisType, BufferArg, SpecialArg
+from uop.spec.args import AddrSpace, AxisType, BufferArg, ReduceArg, SpecialArg, arg_of
 from uop.spec.errors import UnsupportedError
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size
+from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims, index_const
 
 GROUPS = (AxisType.GLOBAL, AxisType.THREAD)
@@ -91,7 +94,9 @@ def _through_memory(body: UOp, folds: Sequence[UOp], item: UOp) -> UOp:
             part = ranged(index_const(sharing), fresh + slot, AxisType.REDUCE)
             new[u] = _combined(u, src, (item, part), slot)
         elif u.op is Op.STORE:
-            gate = UOp(Op.WHERE, is_first, src[2], FALSE) if len(src) > 2 else is_first
+            shape = src[1].shape
+            gate = flat(is_first, shape) if shape else is_first
+            gate = UOp(Op.WHERE, gate, src[2], FALSE) if len(src) > 2 else gate
             new[u] = u.with_src([*src[:2], gate])
         else:
             new[u] = u.with_src(src)
@@ -103,13 +108,23 @@ def _combined(u: UOp, src: Sequence[UOp], counters: tuple[UOp, UOp], slot: int) 
     item, part = counters
     sharing, items = index_const(_bound(part)), _bound(item)
     own = [r for r in ranges if type_of(r) is not GROUP_REDUCE]
-    mine = UOp(Op.REDUCE, value, *own, arg=u.arg) if own else value
+    op, axes = arg_of(u, ReduceArg).op, arg_of(u, ReduceArg).axes
+    mine = UOp(Op.REDUCE, value, *own, arg=u.arg) if own or axes else value
     arg = BufferArg(slot, u.dtype, None, AddrSpace.LOCAL)
-    memory = UOp(Op.BUFFER, dims((items,)), arg=arg)
-    written = UOp(Op.BARRIER, UOp(Op.STORE, UOp(Op.INDEX, memory, item), mine))
+    memory = UOp(Op.BUFFER, dims((items * math.prod(u.shape),)), arg=arg)
+    written = UOp(Op.BARRIER, UOp(Op.STORE, _row(memory, item, u.shape), flat(mine, u.shape)))
     first = UOp(Op.MUL, UOp(Op.IDIV, item, sharing), sharing)
-    place = UOp(Op.INDEX, UOp(Op.AFTER, memory, written), UOp(Op.ADD, first, part))
-    return UOp(Op.REDUCE, UOp(Op.LOAD, place), part, arg=u.arg)
+    place = _row(UOp(Op.AFTER, memory, written), UOp(Op.ADD, first, part), u.shape)
+    return UOp(Op.REDUCE, shaped(UOp(Op.LOAD, place), u.shape), part, arg=ReduceArg(op))
+
+
+def _row(memory: UOp, number: UOp, shape: Shape) -> UOp:
+    """The place of the values of a work item, which have some shape."""
+    if not shape:
+        return UOp(Op.INDEX, memory, number)
+    count = math.prod(shape)
+    first = UOp(Op.MUL, number, index_const(count))
+    return UOp(Op.INDEX, memory, UOp(Op.ADD, first, counting(count)))
 
 
 def _never(body: UOp, ranges: Sequence[UOp]) -> UOp:

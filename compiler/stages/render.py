@@ -14,6 +14,7 @@ from uop.compiler.stages.grid import (
     specials,
 )
 from uop.compiler.stages.statements import (
+    counter_type,
     local_memory,
     local_name,
     param_name,
@@ -85,7 +86,7 @@ def _guarded(u: UOp, dialect: Dialect) -> list[str]:
     """A frame with one work item for each number of a SPECIAL."""
     i = name_of(u)
     number = dialect.global_id[OVER_ALL.index(i)]
-    return [f"i64 {i} = {number};", f"if ({i} < {_count(u)}) {{"]
+    return [f"{counter_type(u)} {i} = {number};", f"if ({i} < {_count(u)}) {{"]
 
 
 def _count(u: UOp) -> str:
@@ -97,7 +98,7 @@ def _count(u: UOp) -> str:
 def _looped(u: UOp) -> list[str]:
     """A frame with a loop over all numbers of a SPECIAL."""
     i = name_of(u)
-    return [f"for (i64 {i} = 0; {i} < {_count(u)}; {i}++) {{"]
+    return [f"for ({counter_type(u)} {i} = 0; {i} < {_count(u)}; {i}++) {{"]
 
 
 def _inside(frames: Sequence[Sequence[str]], linear: UOp, dialect: Dialect) -> list[str]:
@@ -112,7 +113,9 @@ def _in_group(linear: UOp, dialect: Dialect) -> list[str]:
     numbers = (*zip(OVER_ALL, dialect.group_id, strict=True),
                *zip(IN_GROUP, dialect.local_id, strict=True))  # fmt: skip
     number_of = dict(numbers)
-    numbered = [f"i64 {name_of(u)} = {number_of[name_of(u)]};" for u in specials(linear)]
+    numbered = [
+        f"{counter_type(u)} {name_of(u)} = {number_of[name_of(u)]};" for u in specials(linear)
+    ]
     return numbered + [
         f"{dialect.shared} {c_type(u.dtype)} {local_name(k)}[{max(u.shape[0], 1)}];"
         for k, u in enumerate(local_memory(linear))

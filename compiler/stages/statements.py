@@ -10,7 +10,9 @@ from uop.compiler.targets.cstyle import (
     SPELLINGS,
     Dialect,
     Operation,
+    VectorSpelling,
     c_type,
+    fits_int,
     literal,
     spell,
     storage,
@@ -18,7 +20,7 @@ from uop.compiler.targets.cstyle import (
 from uop.spec.args import AddrSpace, ConstArg, CustomArg, InsArg, RangeArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, UnsupportedError
-from uop.spec.graph import slot_of
+from uop.spec.graph import base_of, slot_of
 from uop.spec.kernel.instructions import check_operands, filled, instruction_named
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size, is_variable
@@ -78,6 +80,28 @@ def size_text(u: UOp) -> str:
     return spell(Operation(u.op, u.dtype, tuple(s.dtype for s in u.src), args))
 
 
+def scalar_type(u: UOp) -> str:
+    """The C type of a scalar: an index that fits into 32 bits takes no more."""
+    return "i32" if u.dtype is dtypes.index and _fits(u) else c_type(u.dtype)
+
+
+def counter_type(u: UOp) -> str:
+    """The C type of a SPECIAL or RANGE, which counts up to its bound."""
+    return "i32" if _fits(u.src[0]) else "i64"
+
+
+def _fits(u: UOp) -> bool:
+    return u.min_max is not None and fits_int(int(u.min_max.min), int(u.min_max.max))
+
+
+def _is_plain(u: UOp) -> bool:
+    """Whether the operator of C gives the result of arithmetic on indices."""
+    if u.op in (Op.IDIV, Op.MOD):
+        x, divisor = (s.min_max for s in u.src)
+        return x is not None and divisor is not None and x.min >= 0 and divisor.min > 0
+    return all(s.dtype is dtypes.index and _fits(s) for s in (u, *u.src))
+
+
 def _only_sizes(linear: UOp) -> set[UOp]:
     """The arithmetic that only shapes and the bounds of SPECIALs use, which has no statement."""
     used: set[UOp] = set()
@@ -97,10 +121,14 @@ class _Body:
     names: dict[UOp, str] = field(default_factory=dict)
     blocks: list[tuple[UOp, list[UOp]]] = field(default_factory=list)
     """Each open block: the node that opened it and the nodes named inside."""
+    whole: set[UOp] = field(default_factory=set)
+    """The registers that are vectors."""
     count: int = 0
 
     def instructions(self, linear: UOp) -> Statements:
         unwritten = _only_sizes(linear)
+        places = (u for u in linear.src if u.op is Op.INDEX and u.shape)
+        self.whole = {base_of(u) for u in places if u.addrspace is AddrSpace.REG}
         for u in linear.src:
             if u in unwritten:
                 continue
@@ -143,6 +171,9 @@ class _Body:
         """The expression of an operand: its name, or the literal of a CONST."""
         if isinstance(u.arg, ConstArg):
             return literal(u.arg.dtype, u.arg.bits)
+        if u.op is Op.STACK and u not in self.names:
+            elements = u.src[:1] if len(set(u.src)) == 1 else u.src
+            return f"({self.type(u)})({', '.join(map(self.of, elements))})"
         if u not in self.names:
             raise PassError(f"render: {u!r} is used before it is computed or outside its loop")
         return self.names[u]
@@ -151,12 +182,34 @@ class _Body:
         """Declare a variable of the node's dtype: nothing is computed wider than its dtype."""
         name = f"t{self.count}"
         self.count += 1
-        self.write(f"{c_type(u.dtype)} {name} = {expression};")
+        self.write(f"{self.type(u)} {name} = {expression};")
         self.name(u, name)
+
+    def type(self, u: UOp) -> str:
+        """The C type of a value."""
+        return self.vectors.type(u.dtype, u.shape[0]) if u.shape else scalar_type(u)
+
+    @property
+    def vectors(self) -> VectorSpelling:
+        """The spelling of vectors; UnsupportedError for a language without them."""
+        if self.dialect.vectors is None:
+            raise UnsupportedError(f"{self.dialect.name} has no vectors")
+        return self.dialect.vectors
 
 
 def _elementwise(body: _Body, u: UOp) -> None:
-    of, args = tuple(s.dtype for s in u.src), tuple(body.of(s) for s in u.src)
+    if u.shape and u.dtype is dtypes.index:
+        # The indices of neighbours in memory: an access names the first one.
+        body.name(u, body.of(u.src[0]))
+        return
+    of, args = tuple(s.dtype for s in u.src), tuple(map(body.of, u.src))
+    if u.shape:
+        operation = Operation(u.op, u.dtype, of, args, width=u.shape[0])
+        body.variable(u, body.vectors.ops[u.op](operation))
+        return
+    if u.dtype is dtypes.index:
+        body.variable(u, spell(Operation(u.op, u.dtype, of, args, is_plain=_is_plain(u))))
+        return
     related = any(a in b.src for a in u.src for b in u.src if b.dtype is u.dtype)
     body.variable(u, spell(Operation(u.op, u.dtype, of, args, related)))
 
@@ -170,13 +223,16 @@ def _register(body: _Body, u: UOp) -> None:
         return  # LOCAL memory is declared at the top of the kernel, as C requires.
     name = f"r{body.count}"
     body.count += 1
-    body.write(f"{c_type(u.dtype)} {name}[{max(u.shape[0], 1)}];")
+    if u in body.whole:
+        body.write(f"{body.type(u)} {name};")
+    else:
+        body.write(f"{c_type(u.dtype)} {name}[{max(u.shape[0], 1)}];")
     body.name(u, name)
 
 
 def _range(body: _Body, u: UOp) -> None:
     i = f"n{arg_of(u, RangeArg).id}"
-    body.open(u, i, f"for (i64 {i} = 0; {i} < {body.of(u.src[0])}; {i}++) {{")
+    body.open(u, i, f"for ({counter_type(u)} {i} = 0; {i} < {body.of(u.src[0])}; {i}++) {{")
 
 
 def _end(body: _Body, u: UOp) -> None:
@@ -220,17 +276,32 @@ def _spelling(u: UOp, target: str) -> str:
 def _index(body: _Body, u: UOp) -> None:
     if len(u.src) != 2:
         raise PassError(f"render: {u!r} has {len(u.src) - 1} indices, expected 1")
-    body.name(u, f"{body.of(u.src[0])}[{body.of(u.src[1])}]")
+    memory, index = u.src
+    if u.addrspace is None:
+        body.name(u, body.vectors.element(body.of(memory), number_of(index)))
+    elif base_of(memory) in body.whole:
+        body.name(u, body.of(memory))
+    elif u.shape:
+        body.name(u, f"{body.of(memory)} + {body.of(index)}")
+    else:
+        body.name(u, f"{body.of(memory)}[{body.of(index)}]")
+
+
+def number_of(index: UOp) -> int:
+    """The number that an index is; UnsupportedError for one that is computed."""
+    if not isinstance(index.arg, ConstArg):
+        raise UnsupportedError("an element of a vector whose number is computed")
+    return int(index.arg.value)
 
 
 def _load(body: _Body, u: UOp) -> None:
     at = body.of(u.src[0])
+    if u.shape and base_of(u.src[0]) not in body.whole:
+        at = body.vectors.load.format(u.shape[0], at)
     # Memory may hold any byte, but a bool is 0 or 1.
     read = f"{at} != 0" if u.dtype is dtypes.bool else at
     if len(u.src) == 3:
-        read = (
-            f"{body.of(u.src[2])} ? {f'({read})' if read is not at else at} : {body.of(u.src[1])}"
-        )
+        read = f"{_gate(body, u)} ? {f'({read})' if read is not at else at} : {body.of(u.src[1])}"
     body.variable(u, read)
 
 
@@ -240,8 +311,17 @@ def _address(body: _Body, u: UOp) -> None:
 
 
 def _store(body: _Body, u: UOp) -> None:
-    gate = f"if ({body.of(u.src[2])}) " if len(u.src) == 3 else ""
-    body.write(f"{gate}{body.of(u.src[0])} = {body.of(u.src[1])};")
+    gate = f"if ({_gate(body, u)}) " if len(u.src) == 3 else ""
+    at, value = body.of(u.src[0]), body.of(u.src[1])
+    if u.src[0].shape and base_of(u.src[0]) not in body.whole:
+        body.write(f"{gate}{body.vectors.store.format(u.src[0].shape[0], at, value)};")
+    else:
+        body.write(f"{gate}{at} = {value};")
+
+
+def _gate(body: _Body, u: UOp) -> str:
+    """The gate of an access, which is the same for all elements of a vector."""
+    return body.of(u.src[2].src[0] if u.src[2].shape else u.src[2])
 
 
 def _atomic_add(body: _Body, u: UOp) -> None:

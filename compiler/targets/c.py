@@ -9,7 +9,7 @@ from typing import Any, cast
 from uop.compiler.runtime.device import Compiler, Device
 from uop.compiler.stages.render import render_kernel, render_source
 from uop.compiler.targets.cstyle import SPELLINGS, Dialect
-from uop.compiler.targets.target import Target
+from uop.compiler.targets.target import Target, Vectors
 from uop.spec.dtype import DTYPES, FLOATS, DType, dtypes
 from uop.spec.uop import UOp
 
@@ -53,9 +53,12 @@ def c_target(
     local_size: int,
     *,
     keeps_addresses: bool,
+    vectors: Vectors | None = None,
     compiler: Callable[[], Any] | None = None,
 ) -> CTarget:
     """A target with 64-bit floats and integers whose small floats live as their bits."""
     ops = SPELLINGS.keys()
     numbers = name, NATIVE, EMULATED, ops, local_size
-    return CTarget(*numbers, dialect, opener, compiler, keeps_addresses=keeps_addresses)
+    return CTarget(
+        *numbers, dialect, opener, compiler, keeps_addresses=keeps_addresses, vectors=vectors
+    )

@@ -18,6 +18,22 @@ from uop.spec.ops.names import Op
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class VectorSpelling:
+    """How a C language writes vectors."""
+
+    type: Callable[[DType, int], str]
+    """The type of a number of elements."""
+    load: str
+    """A vector of {0} elements from the pointer {1}."""
+    store: str
+    """The statement that writes the vector {2} of {0} elements to the pointer {1}."""
+    element: Callable[[str, int], str]
+    """An element of a vector by its number."""
+    ops: Mapping[Op, Callable[[Operation], str]]
+    """The elementwise ops, whose operands are vectors."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
     """The differences between the C languages of devices."""
 
@@ -44,6 +60,7 @@ class Dialect:
     """The statement at which every work item of a group waits for all the others."""
     atomic_add: Mapping[DType, str]
     """The statement that adds {1} to the element {0}, in memory of the qualifier {2}."""
+    vectors: VectorSpelling | None
     target: str
     """The key of its spellings in `spec/kernel/instructions.py`."""
 
@@ -58,6 +75,10 @@ class Operation:
     args: tuple[str, ...]
     related: bool = False
     """Whether an operand of the result's dtype is computed from another one."""
+    width: int = 1
+    """The number of elements of a vector."""
+    is_plain: bool = False
+    """Whether the operator of C gives the result of this arithmetic on indices: nothing wraps."""
 
 
 def spell(operation: Operation) -> str:
@@ -99,7 +120,14 @@ def _int_literal(dtype: DType, value: int) -> str:
     if dtype.is_signed and value == dtype.min:
         # The magnitude of the lowest value is outside the type, so it has no literal.
         return f"({c_type(dtype)})({value + 1} - 1)"
+    if dtype is dtypes.index and fits_int(value):
+        return str(value)
     return f"({c_type(dtype)}){value}{'' if dtype.is_signed else 'u'}"
+
+
+def fits_int(*values: int) -> bool:
+    """Whether an int of C holds them; a counter may pass its bound by the size of a workgroup."""
+    return all(-(1 << 31) < v < (1 << 31) - (1 << 16) for v in values)
 
 
 _LETTER = {
@@ -122,7 +150,7 @@ def _infix(sign: str) -> Callable[[Operation], str]:
 
     def spelled(node: Operation) -> str:
         a, b = node.args
-        if node.dtype.is_float:
+        if node.dtype.is_float or node.is_plain:
             return f"{a} {sign} {b}"
         if node.dtype is dtypes.bool:
             return f"{a} {logical[sign]} {b}"
@@ -130,6 +158,12 @@ def _infix(sign: str) -> Callable[[Operation], str]:
         return f"({c_type(node.dtype)})(({wide}){a} {sign} ({wide}){b})"
 
     return spelled
+
+
+def _division(sign: str, name: str) -> Callable[[Operation], str]:
+    """Division that floors: that of C where nothing is negative."""
+    helper = _helper(name)
+    return lambda node: f" {sign} ".join(node.args) if node.is_plain else helper(node)
 
 
 def _bitwise(sign: str) -> Callable[[Operation], str]:
@@ -259,8 +293,8 @@ SPELLINGS: dict[Op, Callable[[Operation], str]] = {
     Op.MAX: _max,
     Op.MIN: _min,
     Op.TRUNC: _trunc,
-    Op.IDIV: _helper("floor_div"),
-    Op.MOD: _helper("floor_mod"),
+    Op.IDIV: _division("/", "floor_div"),
+    Op.MOD: _division("%", "floor_mod"),
     Op.SHL: _shift("<<"),
     Op.SHR: _shift(">>"),
     Op.XOR: _bitwise("^"),

@@ -48,6 +48,7 @@ DIALECT = Dialect(
         dtypes.float32: "atomicAdd((f32*)&{0}, {1})",
         dtypes.float64: "atomicAdd((f64*)&{0}, {1})",
     },
+    vectors=None,
     target="cuda",
 )
 

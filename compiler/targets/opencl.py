@@ -5,6 +5,7 @@ from __future__ import annotations
 from uop.compiler.runtime.opencl import open_opencl
 from uop.compiler.targets.c import c_target
 from uop.compiler.targets.cstyle import Dialect
+from uop.compiler.targets.opencl_vectors import SPELLING, VECTORS
 from uop.spec.dtype import dtypes
 
 # Workaround contraction: the pragma.
@@ -52,7 +53,10 @@ DIALECT = Dialect(
         dtypes.float32: EXCHANGE.format(n=32, function="atomic_cmpxchg"),
         dtypes.float64: EXCHANGE.format(n=64, function="atom_cmpxchg"),
     },
+    vectors=SPELLING,
     target="opencl",
 )
 
-OPENCL = c_target("opencl", DIALECT, open_opencl, local_size=64, keeps_addresses=False)
+OPENCL = c_target(
+    "opencl", DIALECT, open_opencl, local_size=64, keeps_addresses=False, vectors=VECTORS
+)

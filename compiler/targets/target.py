@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -15,6 +15,20 @@ from uop.spec.uop import UOp
 
 COPIES = (Op.CAST, Op.BITCAST, Op.WHERE)
 """Elementwise ops that a target applies to the bits of a dtype it only stores."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vectors:
+    """The vectors of a target."""
+
+    size: int
+    """The bytes of a register."""
+    widths: tuple[int, ...]
+    """The numbers of elements, in ascending order."""
+    memory: AbstractSet[DType]
+    """The dtypes of vectors that are loaded and stored."""
+    has: Callable[[UOp], bool]
+    """Whether an elementwise op is computed on vectors at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +49,7 @@ class Target(ABC):
 
     keeps_addresses: bool = field(default=False, kw_only=True)
     """Whether memory stays where it is from one launch to the next."""
+    vectors: Vectors | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def kernel(self, linear: UOp, name: str) -> str:
@@ -51,6 +66,20 @@ class Target(ABC):
     def compiler(self) -> Compiler:
         """What makes machine code for it, here its device. UnsupportedError where there is none."""
         return self.open()
+
+    def has_vector(self, u: UOp) -> bool:
+        """Whether it computes a node on vectors at once."""
+        if self.vectors is None or u.op in (Op.LOAD, Op.STORE):
+            return self.vectors is not None and u.src[0].dtype in self.vectors.memory
+        return u.op in self.ops and self.vectors.has(u)
+
+    def vector_width(self, size: int, itemsize: int) -> int:
+        """The most elements of a vector that fill an axis of some size; 1 for no vector."""
+        if self.vectors is None:
+            return 1
+        most = self.vectors.size // itemsize
+        fitting = (n for n in self.vectors.widths if n <= most and size % n == 0)
+        return max(fitting, default=1)
 
     def computes_as(self, dtype: DType) -> DType:
         """The dtype in which ALU ops on `dtype` are done; UnsupportedError where there is none."""

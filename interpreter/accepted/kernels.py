@@ -23,7 +23,7 @@ from uop.interpreter.accepted.widening import as_output, is_reference, narrowed,
 from uop.interpreter.addresses import Addresses
 from uop.interpreter.kernel.buffers import Buffer, Buffers, Registers
 from uop.interpreter.kernel.domain import Access, Arrays
-from uop.interpreter.kernel.lanes import Lanes, indexed, stacked
+from uop.interpreter.kernel.lanes import Lanes, indexed, repeated, reshaped, stacked
 from uop.interpreter.kernel.program import calls_of, launch
 from uop.interpreter.values import Value
 from uop.spec.args import ReduceArg, arg_of
@@ -123,6 +123,9 @@ class AcceptedValues:
         if u.op is Op.INDEX:
             indices = [self.certain(i, "an index") for i in operands[1:]]
             return with_all_masks(sets[0]).map(lambda t: indexed(u, Value(t), indices).data)
+        if u.op in (Op.RESHAPE, Op.EXPAND):
+            move = reshaped if u.op is Op.RESHAPE else repeated
+            return with_all_masks(sets[0]).map(lambda t: move(u, Value(t)).data)
         raise UnsupportedError(f"accepted sets of {u.op.name} in a kernel, of uncertain operands")
 
     def _elementwise(self, u: UOp, operands: list[Sets]) -> Sets:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from uop.interpreter.kernel.buffers import Buffer, Place, Registers
-from uop.interpreter.kernel.lanes import Lanes, indexed, moved, stacked
+from uop.interpreter.kernel.lanes import Lanes, indexed, moved, repeated, reshaped, stacked
 from uop.interpreter.kernel.warps import in_warps
 from uop.interpreter.numeric.storage import Mask, constant
 from uop.interpreter.rules.codegen import meaning_of
@@ -152,6 +152,14 @@ def _opaque(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
     return Value(data, None, opened, masks.made_nan(u, data))
 
 
+def _reshape(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
+    return reshaped(u, operands[0])
+
+
+def _expand(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
+    return repeated(u, operands[0])
+
+
 def _wmma(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
     value = in_warps(u, operands, lanes.axes)
     return Value(value.data, None, value.unspecified, masks.made_nan(u, value.data))
@@ -174,6 +182,8 @@ MEANINGS: Mapping[Op, Callable[[Lanes, UOp, list[Value]], Value]] = {
     Op.INDEX: _index,
     Op.BITCAST: _bitcast,
     Op.REDUCE: _reduce,
+    Op.RESHAPE: _reshape,
+    Op.EXPAND: _expand,
     Op.AFTER: _first,
     Op.INS: _opaque,
     Op.CUSTOM: _opaque,

@@ -158,6 +158,18 @@ def stacked(operands: list[Value], rank: int) -> Value:
     return together(operands, join)
 
 
+def reshaped(u: UOp, t: Value) -> Value:
+    """Reshape a value in each lane."""
+    rank = len(u.src[0].shape)
+    return moved(t, lambda a: a.reshape((*lanes_of(a, rank), *u.shape)))
+
+
+def repeated(u: UOp, t: Value) -> Value:
+    """Repeat the axes of size 1 of a value that EXPAND makes longer."""
+    rank = len(u.src[0].shape)
+    return moved(t, lambda a: np.broadcast_to(a, (*lanes_of(a, rank), *u.shape)))
+
+
 def indexed(u: UOp, t: Value, indices: list[Value]) -> Value:
     """Index a value that is not memory: each index picks along its own leading axis."""
     shape, rank = u.src[0].shape, len(u.shape)

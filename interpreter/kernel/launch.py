@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 Make = Callable[["UOp", Lanes], Domain[V]]
 """Makes the domain of a launch from its body and lanes."""
-FIRST_ALONE = frozenset({Op.AFTER, Op.REDUCE})
+FIRST_ALONE = frozenset({Op.AFTER, Op.REDUCE, Op.RESHAPE, Op.EXPAND})
 """The ops that combine their first operand alone; the others are effects or ranges."""
 
 

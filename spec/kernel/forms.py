@@ -184,6 +184,25 @@ def _not_scalar_nor_fragment(nodes: BodyNodes) -> UOp | None:
     return None
 
 
+def _not_vector(nodes: BodyNodes) -> UOp | None:
+    """Values are scalars or vectors."""
+    return next((u for u in nodes.order if len(u.shape) > 1 and u.op not in PLACES), None)
+
+
+def _not_on_axes(nodes: BodyNodes) -> UOp | None:
+    """Values have shape (), or sizes of 1 or of an expanded loop on its axis."""
+    rank, sizes = 0, dict[int, int]()
+    for u in nodes.of(*ELEMENTWISE):
+        if u.shape and len(u.shape) != (rank or len(u.shape)):
+            return u
+        rank = len(u.shape) or rank
+        for axis, size in enumerate(u.shape):
+            if size not in (1, sizes.setdefault(axis, size)) and sizes[axis] != 1:
+                return u
+            sizes[axis] = size if sizes[axis] == 1 else sizes[axis]
+    return None
+
+
 def _not_flat(nodes: BodyNodes) -> UOp | None:
     for u in nodes.of(Op.PARAM):
         if (len(u.shape) != 1 or u.addrspace is not AddrSpace.GLOBAL) and not is_variable(u):
@@ -328,12 +347,22 @@ OPTIMIZED = replace(
 EXPANDED = replace(
     RANGED,
     stage="expand",
+    ops=RANGED.ops | {Op.RESHAPE, Op.EXPAND},
+    invariants=(
+        Invariant("axes", "a value has shape () or an axis for each expanded loop", _not_on_axes),
+        *(SCALAR + LOOPS)[1:],
+    ),
     axis_types=OPTIMIZED.axis_types - {AxisType.UPCAST, AxisType.UNROLL},
+)
+VECTORS = (
+    Invariant("vectors", "every value has shape () or is a vector", _not_vector),
+    *SCALAR[1:],
 )
 SELECTED = replace(
     EXPANDED,
     stage="select",
     ops=SCALAR_OPS | OF_KERNELS,
+    invariants=VECTORS + LOOPS,
     axis_types=frozenset({AxisType.REDUCE, AxisType.LOOP}),
 )
 ONE_BY_ONE = replace(SELECTED, ops=SELECTED.ops | {Op.REDUCE})
@@ -345,10 +374,10 @@ LINEARIZED = replace(
     stage="linearize",
     body=Op.LINEAR,
     ops=(SELECTED.ops - {Op.SINK}) | {Op.LINEAR, Op.IF, Op.ENDIF},
-    invariants=SCALAR + ORDER,
+    invariants=VECTORS + ORDER,
 )
 LISTED = replace(LINEARIZED, ops=LINEARIZED.ops | {Op.REDUCE}, invariants=SCALAR[1:] + ORDER)
-"""LINEARIZED with vectors and their folds, which linearize splits into scalars."""
+"""LINEARIZED with values of any shape and their folds, which linearize splits into scalars."""
 PLANNED = replace(LINEARIZED, stage="plan")
 RENDERED = replace(
     PLANNED,

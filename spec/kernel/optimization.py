@@ -1,7 +1,8 @@
 """Optimizations of kernels as data, and their text.
 
-`SPLIT(0, 4, LOCAL, INNER); PADTO(1, 8); SWAP(0, 1); NOLOCALS(); TC(2, m16n8k16)` is a sequence. An
-axis of a kernel is one of its RANGEs; axes are numbered from 0 in the order of their ids (D-093).
+`SPLIT(0, 4, LOCAL, INNER); PADTO(1, 8); SWAP(0, 1); NOLOCALS(); TC(2, m16n8k16)` is a sequence. A
+SPLIT without a side is INNER, of a THREAD OUTER. An axis of a kernel is one of its RANGEs; axes are
+numbered from 0 in the order of their ids (D-093).
 """
 
 from __future__ import annotations
@@ -148,7 +149,8 @@ def _parsed(text: str, column: int) -> Optimization:
         raise MalformedError(f"expected one of {known} with its arguments: {text!r}", 1, column)
     words = [w.strip() for w in match[2].split(",")] if match[2].strip() else []
     fields, make = _READ[match[1]]
-    if len(words) != len(fields):
+    required = sum(not field.startswith("[") for field in fields)
+    if not required <= len(words) <= len(fields):
         wanted = ", ".join(fields)
         raise MalformedError(f"expected {match[1]}({wanted}), found {text!r}", 1, column)
     try:
@@ -166,8 +168,10 @@ def _natural(word: str) -> int:
     return int(word)
 
 
-def _split(axis: str, factor: str, target: str, side: str) -> Optimization:
-    return Split(_natural(axis), _natural(factor), AxisType[target], Side[side])
+def _split(axis: str, factor: str, target: str, side: str = "") -> Optimization:
+    new = AxisType[target]
+    usual = SPLIT_FROM[new].sides[0] if new in SPLIT_FROM else Side.INNER
+    return Split(_natural(axis), _natural(factor), new, Side[side] if side else usual)
 
 
 def _pad(axis: str, multiple: str) -> Optimization:
@@ -183,7 +187,7 @@ def _matrix(axis: str, shape: str) -> Optimization:
 
 
 _READ: Mapping[str, tuple[tuple[str, ...], Callable[..., Optimization]]] = {
-    "SPLIT": (("axis", "factor", "type", "side"), _split),
+    "SPLIT": (("axis", "factor", "type", "[side]"), _split),
     "PADTO": (("axis", "multiple"), _pad),
     "SWAP": (("axis", "other"), _swap),
     "NOLOCALS": ((), NoLocals),

@@ -85,7 +85,7 @@ def doubled(size: int = 100, dtype: DType = dtypes.float32) -> UOp:
 
 DOUBLED = """\
 kernel void k(global f32* b0, global f32* b1) {
-  i64 gidx0 = get_global_id(0);
+  i32 gidx0 = get_global_id(0);
   if (gidx0 < 100) {
     f32 t0 = b0[gidx0];
     f32 t1 = t0 * 0x1.0000000000000p+1f;

@@ -139,10 +139,10 @@ def test_each_number_is_the_one_that_the_device_has_for_it() -> None:
     body = linear(UOp(Op.STORE, place(total), const(1, dtypes.int32)))
     opencl, cuda = (target.kernel(body, "k") for target in (OPENCL, CUDA))
     for k, axis in enumerate("xyz"):
-        assert f"i64 gidx{k} = get_group_id({k});" in opencl
-        assert f"i64 lidx{k} = get_local_id({k});" in opencl
-        assert re.search(rf"i64 gidx{k} = \W*blockIdx\.{axis}\b", cuda)
-        assert re.search(rf"i64 lidx{k} = \W*threadIdx\.{axis}\b", cuda)
+        assert f"i32 gidx{k} = get_group_id({k});" in opencl
+        assert f"i32 lidx{k} = get_local_id({k});" in opencl
+        assert re.search(rf"i32 gidx{k} = \W*blockIdx\.{axis}\b", cuda)
+        assert re.search(rf"i32 lidx{k} = \W*threadIdx\.{axis}\b", cuda)
 
 
 def test_kernels_share_their_folds_each_among_its_own_items() -> None:

@@ -53,7 +53,8 @@ def test_the_text_of_each() -> None:
     [
         ("PADTO(1, 8) SWAP(0, 1)", 1, "expected one of"),
         ("PADTO(1, 8); FUSE(0)", 14, "SPLIT, PADTO, SWAP, NOLOCALS, TC"),
-        ("SPLIT(0, 4, LOCAL)", 1, r"SPLIT\(axis, factor, type, side\)"),
+        ("SPLIT(0, 4)", 1, r"SPLIT\(axis, factor, type, \[side\]\)"),
+            ("SPLIT(0, 4, SHARED)", 1, "SHARED"),
         ("SPLIT(0, 4, SHARED, INNER)", 1, "SHARED"),
         ("SPLIT(0, 4, LOCAL, top)", 1, "top"),
         ("PADTO(0, -2)", 1, "'-2', which is no natural number"),
@@ -67,3 +68,15 @@ def test_what_is_none_is_refused(text: str, column: int, expected: str) -> None:
     with pytest.raises(MalformedError, match=expected) as error:
         parse_optimizations(text)
     assert (error.value.line, error.value.column) == (1, column)
+
+
+@pytest.mark.parametrize(
+    ("text", "full"),
+    [
+        ("SPLIT(0, 4, UPCAST)", "SPLIT(0, 4, UPCAST, INNER)"),
+        ("SPLIT(0, 4, THREAD)", "SPLIT(0, 4, THREAD, OUTER)"),
+        ("SPLIT(2, 4, GROUP_REDUCE)", "SPLIT(2, 4, GROUP_REDUCE, INNER)"),
+    ],
+)
+def test_a_split_without_a_side_has_the_usual_one(text: str, full: str) -> None:
+    assert parse_optimizations(text) == parse_optimizations(full)

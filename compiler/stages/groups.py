@@ -1,0 +1,149 @@
+"""The elements of values in an expanded kernel, in groups (in select).
+
+A group is a number of positions in the shape of a value: one for a scalar, several for a vector.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+
+from uop.compiler.rewrite import Rewriter
+from uop.compiler.simplify import linear_form
+from uop.spec.args import AddrSpace
+from uop.spec.dtype import dtypes
+from uop.spec.kernel.forms import ELEMENTWISE
+from uop.spec.ops.names import Op
+from uop.spec.properties.symbolic import is_variable
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp
+
+Position = tuple[int, ...]
+Group = tuple[Position, ...]
+ALONE: Group = ((),)
+"""The only element of a scalar."""
+ACCESSES = (Op.LOAD, Op.STORE, Op.ATOMICADD)
+MOVES = (Op.RESHAPE, Op.EXPAND)
+
+
+def has_axes(u: UOp) -> bool:
+    """Whether a node is a value of several elements, no location and no shape."""
+    return bool(u.shape) and u.addrspace is None and not _is_list(u)
+
+
+def operands(u: UOp) -> tuple[UOp, ...]:
+    """The operands that are values, without the shape that a move takes."""
+    return u.src[:1] if u.op in MOVES else u.src
+
+
+def positions(shape: Shape) -> Iterator[Position]:
+    """The positions of a shape in row-major order."""
+    return product(*map(range, shape))
+
+
+def source(u: UOp, s: UOp, group: Group) -> Group:
+    """The elements of an operand from which a group of a node is computed."""
+    if u.op is Op.RESHAPE:
+        found = tuple(reshaped(p, u.shape, s.shape) for p in group)
+    elif u.op is Op.EXPAND or u.op is Op.BITCAST or u.op in ELEMENTWISE:
+        found = tuple(_within(p, s.shape) for p in group)
+    else:
+        found = group
+    return found[:1] if len(set(found)) == 1 else found
+
+
+def reshaped(at: Position, shape: Shape, to: Shape) -> Position:
+    """A position in another shape of as many elements."""
+    number = 0
+    for i, n in zip(at, shape, strict=True):
+        number = number * n + i
+    found = []
+    for n in reversed(to):
+        found.append(number % n)
+        number //= n
+    return tuple(reversed(found))
+
+
+def _within(at: Position, shape: Shape) -> Position:
+    """The position in an operand of a broadcast."""
+    own = at[len(at) - len(shape) :]
+    return tuple(0 if n == 1 else i for i, n in zip(own, shape, strict=True))
+
+
+def _is_list(u: UOp) -> bool:
+    return u.op is Op.STACK and all(s.op is Op.CONST for s in u.src)
+
+
+class Indices:
+    """The elements of all arithmetic on indices and gates that depends on no memory."""
+
+    def __init__(self, order: Sequence[UOp], simplify: Rewriter) -> None:
+        self._simplify = simplify
+        self._of: dict[UOp, dict[Position, UOp]] = {}
+        for u in order:
+            if u.op in (Op.CONST, Op.SPECIAL) or is_variable(u):
+                self._of[u] = {(): u}
+            elif _is_list(u):
+                self._of[u] = {(k,): s for k, s in enumerate(u.src)}
+            elif self._is_computed(u):
+                self._of[u] = {p: self._element(u, p) for p in positions(u.shape)}
+
+    def __contains__(self, u: UOp) -> bool:
+        return u in self._of
+
+    def at(self, u: UOp, position: Position) -> UOp:
+        """One element."""
+        return self._of[u][position]
+
+    def steps_by_one(self, u: UOp, group: Group) -> bool:
+        """Whether the elements of a group count up by 1."""
+        if u not in self._of:
+            return False
+        first = self._of[u][group[0]]
+        return all(_distance(first, self._of[u][p]) == k for k, p in enumerate(group))
+
+    def is_same(self, u: UOp, group: Group) -> bool:
+        """Whether the elements of a group are the same node."""
+        return u in self._of and len({self._of[u][p] for p in group}) == 1
+
+    def _is_computed(self, u: UOp) -> bool:
+        is_typed = u.dtype in (dtypes.index, dtypes.bool)
+        is_known = u.op is Op.RANGE or u.op in MOVES or u.op in ELEMENTWISE
+        return is_typed and is_known and all(s in self._of for s in operands(u))
+
+    def _element(self, u: UOp, at: Position) -> UOp:
+        src = [self._of[s][source(u, s, (at,))[0]] for s in operands(u)]
+        return src[0] if u.op in MOVES else self._simplify(u.with_src(src))
+
+
+def _distance(a: UOp, b: UOp) -> int | None:
+    """b - a for indices that differ by a constant; else None."""
+    if a is b:
+        return 0
+    (terms, offset), (other, further) = linear_form(a), linear_form(b)
+    return further - offset if terms == other else None
+
+
+def axis_of_vectors(order: Sequence[UOp], indices: Indices) -> dict[int, int]:
+    """The axes of the kernel along which memory is accessed at neighbours, and their sizes: the one
+    with the most such elements first.
+    """
+    votes: Counter[int] = Counter()
+    sizes: dict[int, int] = {}
+    for u in order:
+        if u.op in ACCESSES and u.src[0].shape and u.src[0].addrspace is not AddrSpace.REG:
+            wide = on_axes(u.src[0].src[1])
+            first = (0,) * len(wide.shape)
+            for axis, size in enumerate(wide.shape):
+                second = (*first[:axis], 1, *first[axis + 1 :])
+                if size > 1 and indices.steps_by_one(wide, (first, second)):
+                    votes[axis] += prod(wide.shape)
+                    sizes[axis] = size
+    return {axis: sizes[axis] for axis, _ in votes.most_common()}
+
+
+def on_axes(index: UOp) -> UOp:
+    """A vector of indices on the axes of its kernel."""
+    return index.src[0] if index.op is Op.RESHAPE else index

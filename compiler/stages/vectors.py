@@ -1,0 +1,361 @@
+"""Splits the values of a kernel into vectors of the target and scalars (in select).
+
+Each effect names the elements that it needs, in groups. From users to sources every node learns its
+groups; then, from sources to users, each group becomes one node: a vector where the target has the
+op on vectors, else a scalar for each element. The vectors of a kernel lie along one axis, on which
+most accesses are to neighbours in memory. A REDUCE over RANGEs becomes a loop over registers, one
+for each group of its elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import product
+
+from uop.compiler.rewrite import Rewriter
+from uop.compiler.simplify import int_value
+from uop.compiler.stages.groups import (
+    ACCESSES,
+    ALONE,
+    MOVES,
+    Group,
+    Indices,
+    Position,
+    axis_of_vectors,
+    has_axes,
+    on_axes,
+    operands,
+    positions,
+    reshaped,
+    source,
+)
+from uop.compiler.stages.indices import counting
+from uop.compiler.stages.optimize.axes import id_of
+from uop.compiler.targets.target import Target
+from uop.compiler.validity import identity
+from uop.spec.args import AddrSpace, BufferArg, ReduceArg, arg_of
+from uop.spec.dtype import DType, dtypes
+from uop.spec.graph import LEAVES
+from uop.spec.kernel.forms import ELEMENTWISE, open_ranges
+from uop.spec.ops.names import Op
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp, dims, index_const
+
+
+def in_vectors(body: UOp, target: Target, simplify: Rewriter) -> UOp:
+    """Split the values of a kernel, and make its folds loops."""
+    order = body.toposort()
+    if not any(u.op is Op.REDUCE or has_axes(u) for u in order):
+        return body
+    parts = _Parts(order, target, simplify)
+    for u in reversed(order):
+        parts.demand(u)
+    for u in order:
+        parts.build(u)
+    return parts.made[body][ALONE]
+
+
+def has_vector(target: Target, u: UOp) -> bool:
+    """Whether a node is no vector, or one that a target has."""
+    if u.addrspace is not None:
+        memory, index = u.src[0], u.src[-1]
+        is_register = memory.addrspace is AddrSpace.REG and index is counting(memory.shape[0])
+        return u.op is not Op.INDEX or not u.shape or is_register or _counts(index)
+    if u.op in (Op.LOAD, Op.STORE) and u.src[0].shape:
+        return target.has_vector(u) and all(len(set(gate.src)) == 1 for gate in u.src[2:])
+    if u.op is Op.INDEX:
+        return int_value(u.src[1]) is not None
+    if u.op in ELEMENTWISE:
+        return not u.shape or _counts(u) or target.has_vector(u)
+    return not u.shape or u.op is Op.STACK
+
+
+def _counts(index: UOp) -> bool:
+    """Whether indices count up by 1: the first one added to 0, 1, ..."""
+    return index.op is Op.ADD and index.src[1] is counting(index.shape[0])
+
+
+def _filled(value: UOp, width: int) -> UOp:
+    """A value as a vector, whose elements may be one scalar."""
+    return value if value.shape or width == 1 else UOp(Op.STACK, *(value,) * width)
+
+
+def _elements(value: UOp) -> list[UOp]:
+    if not value.shape:
+        return [value]
+    return [UOp(Op.INDEX, value, index_const(k)) for k in range(value.shape[0])]
+
+
+def _chain(op: Op, values: Sequence[UOp]) -> UOp:
+    return reduce(lambda a, b: UOp(op, a, b), values)
+
+
+def _tree(op: Op, values: Sequence[UOp]) -> UOp:
+    """Combine neighbours, then the results."""
+    while len(values) > 1:
+        values = [_chain(op, values[k : k + 2]) for k in range(0, len(values), 2)]
+    return values[0]
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The groups of each node that are needed, and what computes each of them."""
+
+    order: Sequence[UOp]
+    target: Target
+    simplify: Rewriter
+    needed: dict[UOp, dict[Group, None]] = field(default_factory=dict)
+    made: dict[UOp, dict[Group, UOp]] = field(default_factory=dict)
+    indices: Indices = field(init=False)
+    inside: dict[UOp, frozenset[UOp]] = field(init=False)
+    axis: int | None = None
+    """The axis of the kernel along which its vectors lie."""
+    width: int = 1
+    registers: int = 0
+
+    def __post_init__(self) -> None:
+        self.indices = Indices(self.order, self.simplify)
+        self.inside = open_ranges(self.order)
+        data = (u for u in self.order if has_axes(u) and u.dtype is not dtypes.index)
+        itemsize = max((u.dtype.itemsize for u in data), default=1)
+        for axis, size in axis_of_vectors(self.order, self.indices).items():
+            width = self.target.vector_width(size, itemsize)
+            if width > 1:
+                self.axis, self.width = axis, width
+                break
+
+    def demand(self, u: UOp) -> None:
+        """Name the elements of its sources that a node needs; all its users have done so."""
+        if u in self.indices or u.op in LEAVES or _is_wide_place(u):
+            return
+        if u.op is Op.REDUCE:
+            self._demand_terms(u)
+        elif u.op in ACCESSES:
+            self._demand_access(u)
+        elif u.op is Op.STACK and has_axes(u):
+            for (k,) in {p for group in self._groups(u) for p in group}:
+                self._need(u.src[k], ALONE)
+        elif u.op in MOVES or has_axes(u):
+            for group in self._split(u):
+                for s in operands(u):
+                    self._need(s, source(u, s, group))
+        elif u.op is Op.INDEX and u.addrspace is None:
+            self._need(u.src[0], (_picked(u),))
+        else:
+            for s in u.src:
+                self._need(s, ALONE)
+
+    def _need(self, u: UOp, group: Group) -> None:
+        self.needed.setdefault(u, {})[group] = None
+
+    def _groups(self, u: UOp) -> list[Group]:
+        """The groups that are needed of a node; scalars that are in a vector are taken from it."""
+        groups = self.needed.get(u, {})
+        covered = {p for group in groups if len(group) > 1 for p in group}
+        return [g for g in groups if len(g) > 1 or g[0] not in covered]
+
+    def _split(self, u: UOp) -> list[Group]:
+        """The groups of a node that are computed at once."""
+        groups = self._groups(u)
+        if u.op in MOVES or self.target.has_vector(u):
+            return groups
+        return [(p,) for p in dict.fromkeys(p for g in groups for p in g)]
+
+    def _grouped(self, shape: Shape) -> list[Group]:
+        """The elements of a shape in vectors along the axis of the kernel, or else in scalars."""
+        axis, width = self.axis, self.width
+        if axis is None or not shape or shape[axis] % width:
+            return [(p,) for p in positions(shape)]
+        starts = tuple(n // width if k == axis else n for k, n in enumerate(shape))
+        return [
+            tuple((*p[:axis], p[axis] * width + k, *p[axis + 1 :]) for k in range(width))
+            for p in positions(starts)
+        ]
+
+    def _demand_access(self, u: UOp) -> None:
+        place = u.src[0]
+        self.needed[u] = dict.fromkeys(self._accessed(u) if place.shape else [ALONE])
+        self._need(place.src[0], ALONE)
+        for group in self.needed[u]:
+            for s in u.src[1:2]:
+                self._need(s, group)
+            for s in (*place.src[1:], *u.src[2:]):
+                for p in group:
+                    self._need(s, (p,))
+
+    def _accessed(self, u: UOp) -> list[Group]:
+        """A STORE writes vectors where it can. A LOAD reads the vectors that users need, and those
+        of which they need every element.
+        """
+        place = u.src[0]
+        wide = on_axes(place.src[1]).shape
+        flat = [tuple(reshaped(p, wide, place.shape) for p in g) for g in self._grouped(wide)]
+        vectors = [g for g in flat if len(g) > 1 and self._is_vector(u, g)]
+        needed = dict.fromkeys(p for g in self._groups(u) for p in g)
+        if u.op is not Op.LOAD:
+            needed = dict.fromkeys(p for g in flat for p in g)
+        vectors = [g for g in vectors if needed.keys() >= set(g)]
+        covered = {p for g in vectors for p in g}
+        return [*vectors, *((p,) for p in needed if p not in covered)]
+
+    def _is_vector(self, u: UOp, group: Group) -> bool:
+        """Whether an access to these elements is one of neighbours, under one gate."""
+        return (
+            self.target.has_vector(u)
+            and self.indices.steps_by_one(u.src[0].src[1], group)
+            and all(self.indices.is_same(gate, group) for gate in u.src[2:])
+        )
+
+    def _demand_terms(self, u: UOp) -> None:
+        groups = self._groups(u) if self._has_vector(u) else self._split(u)
+        self.needed[u] = dict.fromkeys(groups)
+        for group in groups:
+            for terms in self._terms(u, group):
+                for term in terms:
+                    self._need(u.src[0], term)
+        for r in u.src[1:]:
+            self._need(r, ALONE)
+
+    def _has_vector(self, u: UOp) -> bool:
+        """Whether the target has the op of a fold on vectors."""
+        return self.target.has_vector(UOp(arg_of(u, ReduceArg).op, u.src[0], u.src[0]))
+
+    def _terms(self, u: UOp, group: Group) -> list[list[Group]]:
+        """The terms of each register of a group. They follow each other in one register; but where
+        a single element folds along the axis of vectors, each vector has a register.
+        """
+        shape, axes = u.src[0].shape, arg_of(u, ReduceArg).axes
+        if len(group) == 1 and self.axis in axes and self._has_vector(u):
+            folded = tuple(n if k in axes else 1 for k, n in enumerate(shape))
+            return [
+                [tuple(_moved(group[0], dict(enumerate(p)), axes) for p in vector)]
+                for vector in self._grouped(folded)
+            ]
+        along = product(*(range(shape[a]) for a in axes))
+        placed = [dict(zip(axes, at, strict=True)) for at in along]
+        return [[tuple(_moved(p, at, axes) for p in group) for at in placed]]
+
+    def build(self, u: UOp) -> None:
+        """Make the groups of a node that are needed; those of its sources are made."""
+        if u in self.indices or _is_wide_place(u):
+            return
+        own = self.made[u] = {}
+        if u.op in LEAVES:
+            own[ALONE] = u
+        elif u.op is Op.REDUCE:
+            self._fold(u)
+        elif u.op in ACCESSES:
+            own.update({group: self._access(u, group) for group in self.needed.get(u, ())})
+            if u.op is not Op.LOAD:
+                effects = list(own.values())
+                own[ALONE] = UOp(Op.GROUP, *effects) if len(effects) != 1 else effects[0]
+        elif u.op is Op.STACK and has_axes(u):
+            own.update({((k,),): self._one(s, ()) for k, s in enumerate(u.src)})
+        elif u.op in MOVES or has_axes(u):
+            for group in self._split(u):
+                src = [self._vector(s, source(u, s, group)) for s in operands(u)]
+                if u.op not in MOVES:
+                    src = [self.simplify(u.with_src([_filled(s, len(group)) for s in src]))]
+                own[group] = src[0]
+        elif u.op is Op.INDEX and u.addrspace is None:
+            own[ALONE] = self._one(u.src[0], _picked(u))
+        else:
+            own[ALONE] = self.simplify(u.with_src([self._one(s, ()) for s in u.src]))
+
+    def _one(self, u: UOp, at: Position) -> UOp:
+        """An element of a value, which may be in a vector."""
+        if u in self.indices:
+            return self.indices.at(u, at)
+        own = self.made[u]
+        if (at,) not in own:
+            group = next(g for g in own if at in g)
+            vector = own[group]
+            place = index_const(group.index(at))
+            own[(at,)] = UOp(Op.INDEX, vector, place) if vector.shape else vector
+        return own[(at,)]
+
+    def _vector(self, u: UOp, group: Group) -> UOp:
+        """The elements of a group as a vector, or as a scalar where they are the same."""
+        own = self.made.get(u, {})
+        if group in own:
+            return own[group]
+        elements = [self._one(u, p) for p in group]
+        return elements[0] if len(set(elements)) == 1 else UOp(Op.STACK, *elements)
+
+    def _access(self, u: UOp, group: Group) -> UOp:
+        place, width = u.src[0], len(group)
+        index = self._one(place.src[1], group[0])
+        at = UOp(Op.ADD, index, counting(width)) if width > 1 else index
+        src = [UOp(Op.INDEX, self._one(place.src[0], ()), at)]
+        src += [_filled(self._vector(s, group), width) for s in u.src[1:2]]
+        src += [_filled(self._one(s, group[0]), width) for s in u.src[2:]]
+        return self.simplify(u.with_src(src))
+
+    def _fold(self, u: UOp) -> None:
+        op = arg_of(u, ReduceArg).op
+        registers = {group: self._terms(u, group) for group in self.needed[u]}
+        totals = iter(self._totals(u, op, [t for terms in registers.values() for t in terms]))
+        for group, terms in registers.items():
+            total = _tree(op, [next(totals) for _ in terms])
+            if len(group) == 1:
+                total = _tree(op, _elements(total))
+            self.made[u][group] = self.simplify(total)
+
+    def _totals(self, u: UOp, op: Op, registers: Sequence[Sequence[Group]]) -> list[UOp]:
+        """What is in each register after the loops, the first RANGE outermost; the registers start
+        inside the loops around them.
+        """
+        value, ranges = u.src[0], [self._one(r, ()) for r in u.src[1:]]
+        terms = [[self._vector(value, group) for group in groups] for groups in registers]
+        if not ranges:
+            return [_chain(op, each) for each in terms]
+        around = [self._one(r, ()) for r in sorted(self.inside[u], key=id_of)]
+        places, starts, effects = [], [], []
+        for groups, each in zip(registers, terms, strict=True):
+            width = len(groups[0])
+            place = self._register(u.dtype, width)
+            start = UOp(Op.STORE, _after(place, around), _filled(identity(op, u.dtype), width))
+            element = _after(place, [start, *ranges])
+            folded = [UOp(Op.LOAD, element), *(_filled(t, width) for t in each)]
+            effects.append(UOp(Op.STORE, element, self.simplify(_chain(op, folded))))
+            places.append(place)
+            starts.append(start)
+        effect = UOp(Op.GROUP, *effects) if len(effects) > 1 else effects[0]
+        for r in reversed(ranges):
+            effect = UOp(Op.END, effect, r)
+        # A loop of no iterations runs nothing in it, not even the start.
+        counted = all(r.src[0].op is Op.CONST for r in ranges)
+        return [
+            UOp(Op.LOAD, _after(place, [effect] if counted else [start, effect]))
+            for place, start in zip(places, starts, strict=True)
+        ]
+
+    def _register(self, dtype: DType, width: int) -> UOp:
+        """The place of a new register."""
+        arg = BufferArg(self.registers, dtype, None, AddrSpace.REG)
+        self.registers += 1
+        memory = UOp(Op.BUFFER, dims((width,)), arg=arg)
+        return UOp(Op.INDEX, memory, counting(width) if width > 1 else index_const(0))
+
+
+def _is_wide_place(u: UOp) -> bool:
+    """Whether a node is a location of several elements, which an access splits."""
+    return u.op is Op.INDEX and u.addrspace is not None and bool(u.shape)
+
+
+def _after(place: UOp, effects: Sequence[UOp]) -> UOp:
+    """The place in its memory after some effects."""
+    memory, index = place.src
+    return UOp(Op.INDEX, UOp(Op.AFTER, memory, *effects) if effects else memory, index)
+
+
+def _picked(u: UOp) -> Position:
+    """The position of the element that an INDEX into a value picks."""
+    return tuple(int_value(i) or 0 for i in u.src[1:])
+
+
+def _moved(p: Position, at: dict[int, int], axes: Sequence[int]) -> Position:
+    """A position with others on some axes."""
+    return tuple(at[k] if k in axes else i for k, i in enumerate(p))
