@@ -18,7 +18,8 @@ from uop.compiler.stages.callify import callify
 from uop.compiler.stages.expand import RULES as EXPANSIONS
 from uop.compiler.stages.expand import expand
 from uop.compiler.stages.linearize import linearize
-from uop.compiler.stages.optimize import OPTIMIZE, Sequences, optimize
+from uop.compiler.stages.optimize import OPTIMIZE, Choose, Sequences, optimize
+from uop.compiler.stages.optimize.heuristic import heuristic
 from uop.compiler.stages.plan import plan
 from uop.compiler.stages.rangeify import rangeify
 from uop.compiler.stages.render import kernel_names, render
@@ -68,7 +69,14 @@ class Setting:
     """What a program is compiled for."""
 
     target: Target
-    optimizations: Sequences = ()
+    optimizations: Sequences | None = None
+
+    @property
+    def chosen(self) -> Sequences | Choose:
+        """The optimizations, or what chooses them."""
+        if self.optimizations is None:
+            return partial(heuristic, target=self.target)
+        return self.optimizations
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +147,12 @@ def compile(
     root: UOp,
     target: str | Target = "opencl",
     observe: Observe | None = None,
-    optimizations: Sequences = (),
+    optimizations: Sequences | None = None,
 ) -> Compiled:
     """Run the stages on a program. A kernel program enters at the stage that takes its form.
 
-    `optimizations` holds a sequence for each of the first kernels, in the order they run.
+    `optimizations` holds a sequence for each of the first kernels, in the order they run; without
+    it the compiler chooses those of large kernels, and with () there are none.
     UnsupportedError if the target lacks something, InvalidError for an optimization that is
     illegal on its kernel, UndefinedError for a barrier that is certain to diverge, PassError if a
     stage breaks its contract.
@@ -167,7 +176,10 @@ def compile(
 
 
 def lower(
-    root: UOp, stage: str, target: str | Target = "opencl", optimizations: Sequences = ()
+    root: UOp,
+    stage: str,
+    target: str | Target = "opencl",
+    optimizations: Sequences | None = None,
 ) -> UOp:
     """The output of a stage for a program; UnsupportedError for a stage that does not run."""
     setting = Setting(find_target(target), optimizations)
@@ -293,7 +305,7 @@ STAGES = [
     _rewriting(rangeify, RANGED, SIMPLIFY.names),
     Stage(
         "optimize",
-        lambda u, s, fired: optimize(u, fired, s.optimizations),
+        lambda u, s, fired: optimize(u, fired, s.chosen),
         lambda _: OPTIMIZED,
         lambda _: OPTIMIZE.names,
         _about(optimize),

@@ -85,4 +85,4 @@ def _converts(source: DType, to: DType) -> bool:
     return plain and (to.is_float or not source.is_float)
 
 
-VECTORS = Vectors(size=32, widths=(2, 4, 8, 16), memory=MEMORY, has=_has)
+VECTORS = Vectors(size=32, registers=16, widths=(2, 4, 8, 16), memory=MEMORY, has=_has)

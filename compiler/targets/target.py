@@ -23,6 +23,8 @@ class Vectors:
 
     size: int
     """The bytes of a register."""
+    registers: int
+    """How many there are."""
     widths: tuple[int, ...]
     """The numbers of elements, in ascending order."""
     memory: AbstractSet[DType]

@@ -1,11 +1,12 @@
 """The stage optimize: every RANGE gets its final axis type, by a sequence of optimizations.
 
-There is no search. Without a sequence, outputs are parallel and folds serial.
+Outputs are parallel and folds serial, but for what the sequence of each kernel changes. Without
+a sequence, `heuristic` chooses that of a large kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from uop.compiler.rewrite import Fired, Rewriter, RuleSet, quietly, rewrites
 from uop.compiler.stages.optimize.apply import apply
@@ -18,15 +19,19 @@ from uop.spec.uop import UOp
 
 Sequences = Sequence[Sequence[Optimization]]
 """The sequence of each kernel, by its number; further kernels have none."""
+Choose = Callable[[UOp], Sequence[Optimization]]
+"""Chooses the sequence of a kernel."""
 
 
-def optimize(root: UOp, fired: Fired = quietly, sequences: Sequences = ()) -> UOp:
+def optimize(root: UOp, fired: Fired = quietly, sequences: Sequences | Choose = ()) -> UOp:
     """Make every RANGE over outputs GLOBAL, then apply the optimizations.
 
     Kernels are numbered as `kernel_calls` lists them. InvalidError for an optimization that its
     kernel does not allow, and for a sequence without a kernel.
     """
     parallel = Rewriter(OPTIMIZE, fired)(root)
+    if callable(sequences):
+        sequences = [sequences(call.src[0]) for call in kernel_calls(parallel)]
     if len(sequences) > len(kernel_calls(parallel)):
         found = f"{len(sequences)} sequences for {len(kernel_calls(parallel))} kernels"
         raise OPTIMIZE_C1.error("optimize", found, users_line())

@@ -1,0 +1,108 @@
+"""heuristic: the optimizations that the compiler chooses for large kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from uop.compiler.pipeline import compile, lower
+from uop.compiler.runtime.opencl import OpenCLDevice
+from uop.compiler.stages.optimize import optimize
+from uop.compiler.stages.optimize.heuristic import heuristic
+from uop.compiler.targets.cuda import CUDA
+from uop.compiler.targets.opencl import OPENCL
+from uop.interpreter.numeric.storage import Array
+from uop.spec.args import PermuteArg, ReduceArg
+from uop.spec.dtype import DType, dtypes
+from uop.spec.graph import kernel_calls
+from uop.spec.kernel.optimization import print_optimizations
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, dims, param
+
+
+def product(a: UOp, b: UOp) -> UOp:
+    (m, k), n = a.shape, b.shape[1]
+    left = UOp(Op.EXPAND, UOp(Op.RESHAPE, a, dims((m, k, 1))), dims((m, k, n)))
+    right = UOp(Op.EXPAND, UOp(Op.RESHAPE, b, dims((1, k, n))), dims((m, k, n)))
+    return UOp(Op.REDUCE, UOp(Op.MUL, left, right), arg=ReduceArg(Op.ADD, (1,)))
+
+
+def turned(u: UOp) -> UOp:
+    return UOp(Op.PERMUTE, u, arg=PermuteArg((1, 0)))
+
+
+def x(*shape: int, slot: int = 0, dtype: DType = dtypes.float32) -> UOp:
+    return param(slot, shape, dtype)
+
+
+def fold(u: UOp, axis: int) -> UOp:
+    return UOp(Op.REDUCE, u, arg=ReduceArg(Op.ADD, (axis,)))
+
+
+CASES = {
+    "a product has a tile of 8 rows and 2 vectors": (
+        product(x(64, 64), x(64, 64, slot=1)),
+        "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 16, UPCAST, INNER)",
+    ),
+    "vectors along the fold of rows by rows": (
+        product(x(64, 64), turned(x(64, 64, slot=1))),
+        "SPLIT(0, 4, UPCAST, INNER); SPLIT(2, 4, UPCAST, INNER); SPLIT(4, 8, UNROLL, INNER)",
+    ),
+    "rows that no register tile divides": (
+        product(x(67, 64), x(64, 64, slot=1)),
+        "SPLIT(1, 16, UPCAST, INNER)",
+    ),
+    "sums of rows have vectors along the row": (
+        fold(x(256, 256), 1),
+        "SPLIT(1, 32, UNROLL, INNER)",
+    ),
+    "sums of columns have vectors across": (fold(x(256, 256), 0), "SPLIT(0, 8, UPCAST, INNER)"),
+    "elementwise": (UOp(Op.NEG, x(1 << 16)), "SPLIT(0, 8, UPCAST, INNER)"),
+    "float64 fills a register with 4": (
+        UOp(Op.NEG, x(1 << 16, dtype=dtypes.float64)),
+        "SPLIT(0, 4, UPCAST, INNER)",
+    ),
+    "a transpose has a tile": (
+        UOp(Op.NEG, turned(x(256, 256))),
+        "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 8, UPCAST, INNER)",
+    ),
+    "an odd size has no vectors": (UOp(Op.NEG, x((1 << 16) + 1)), ""),
+    "little work stays as it is": (UOp(Op.NEG, x(1 << 10)), ""),
+}
+
+
+def chosen(root: UOp) -> str:
+    program = optimize(lower(root, "rangeify"))
+    return print_optimizations(heuristic(kernel_calls(program)[0].src[0], OPENCL))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_it_chooses(name: str) -> None:
+    root, expected = CASES[name]
+    assert chosen(root) == expected
+
+
+def test_a_target_without_vectors_has_none() -> None:
+    program = optimize(lower(UOp(Op.NEG, x(1 << 16)), "rangeify"))
+    assert heuristic(kernel_calls(program)[0].src[0], CUDA) == ()
+
+
+def test_the_compiler_takes_its_choice_unless_there_is_another() -> None:
+    root = CASES["elementwise"][0]
+    assert "vload8" in compile(root).source
+    assert "vload8" not in compile(root, optimizations=()).source
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_result_is_that_without_them(opencl: OpenCLDevice, name: str) -> None:
+    root, _ = CASES[name]
+    inputs = {u.arg.slot: integers(u) for u in root.toposort() if u.op is Op.PARAM}  # type: ignore[union-attr]
+    found = np.asarray(compile(root).run(inputs, opencl))
+    without = np.asarray(compile(root, optimizations=()).run(inputs, opencl))
+    np.testing.assert_array_equal(found, without)
+
+
+def integers(u: UOp) -> Array:
+    """Small integers, whose sums are exact in every order."""
+    numbers = np.random.default_rng(7).integers(-4, 5, u.shape)
+    return numbers.astype(np.float64 if u.dtype is dtypes.float64 else np.float32)
