@@ -72,8 +72,8 @@ class Lowering(Indices):
     def element(self, tensor: UOp, at: Index) -> UOp:
         """The element of a tensor as a scalar."""
         first = Element(tensor, at)
-        stack: list[tuple[Element, Steps]] = [(first, self._steps(first))]
-        answer: UOp | None = None
+        answer = self._done.get(first)
+        stack: list[tuple[Element, Steps]] = [] if answer else [(first, self._steps(first))]
         while stack:
             element, steps = stack[-1]
             try:

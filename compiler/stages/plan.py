@@ -1,6 +1,6 @@
 """The stage plan: temporaries whose lifetimes do not overlap share memory.
 
-Inside kernels nothing is shared: rangeify makes a kernel for each fold, with one register.
+Inside kernels nothing is shared: each fold has a register, which the device compiler places.
 """
 
 from __future__ import annotations

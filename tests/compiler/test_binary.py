@@ -106,7 +106,7 @@ def test_binaries_and_sources_run_side_by_side(run_on_opencl: OpenCLDevice) -> N
 def test_every_kernel_of_a_tensor_program_has_its_own_binary(run_on_opencl: OpenCLDevice) -> None:
     x = param(0, (4, 3), dtypes.float32)
     total = UOp(Op.REDUCE, UOp(Op.MUL, x, x), arg=ReduceArg(Op.ADD, (1,)))
-    compiled = compile(UOp(Op.SUB, x, total))
+    compiled = compile(UOp(Op.SUB, x, UOp(Op.CONTIGUOUS, total)))
     data = {0: np.arange(12, dtype=np.float32).reshape(4, 3)}
     filled = compiled.with_binaries(run_on_opencl)
     assert len(kernels(filled)) == len(kernels(compiled.stages["render"])) > 1

@@ -9,11 +9,12 @@ import pytest
 
 from uop.compiler.rewrite import quietly
 from uop.compiler.stages.callify import callify
+from uop.compiler.stages.contents import TEMPORARY
 from uop.compiler.stages.expand import expand
 from uop.compiler.stages.linearize import linearize
 from uop.compiler.stages.optimize import optimize
 from uop.compiler.stages.plan import plan
-from uop.compiler.stages.rangeify import TEMPORARY, rangeify
+from uop.compiler.stages.rangeify import rangeify
 from uop.compiler.stages.select import select
 from uop.compiler.targets.opencl import OPENCL
 from uop.interpreter.evaluate import evaluate

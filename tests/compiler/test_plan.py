@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from uop.compiler.pipeline import compile
+from uop.compiler.stages.contents import TEMPORARY
 from uop.compiler.stages.plan import check_shared, lifetimes, plan
-from uop.compiler.stages.rangeify import TEMPORARY
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import dtypes
@@ -21,13 +21,18 @@ from uop.spec.properties.shape import fixed
 from uop.spec.uop import UOp, param
 
 
+def folded(op: Op, x: UOp, *axes: int) -> UOp:
+    """A fold that a kernel of its own stores."""
+    return UOp(Op.CONTIGUOUS, UOp(Op.REDUCE, x, arg=ReduceArg(op, axes)))
+
+
 def running_maximum(steps: int) -> UOp:
     """Each step folds the one before: a chain of temporaries of one size."""
     x = param(0, (3, 3), dtypes.int32)
     for _ in range(steps):
-        row = UOp(Op.REDUCE, x, arg=ReduceArg(Op.MAX, (0,)))
-        column = UOp(Op.REDUCE, x, arg=ReduceArg(Op.ADD, (1,)))
-        x = UOp(Op.SUB, UOp(Op.ADD, row, column), x)
+        row = folded(Op.MAX, x, 0)
+        column = folded(Op.ADD, x, 1)
+        x = UOp(Op.CONTIGUOUS, UOp(Op.SUB, UOp(Op.ADD, row, column), x))
     return x
 
 
@@ -49,7 +54,7 @@ def fold_of_folds(steps: int) -> UOp:
     """Each kernel reads the temporary of the one before and no other."""
     x = row = param(0, (3, 3), dtypes.int32)
     for _ in range(steps):
-        row = UOp(Op.REDUCE, UOp(Op.MUL, x, row), arg=ReduceArg(Op.ADD, (0,)))
+        row = folded(Op.ADD, UOp(Op.MUL, x, row), 0)
     return row
 
 
@@ -67,18 +72,18 @@ def test_there_are_as_many_buffers_as_hold_something_at_once(program: UOp) -> No
 def test_what_is_read_later_keeps_its_memory() -> None:
     """The first temporary lives to the end, so nobody may take its place."""
     x = param(0, (4, 4), dtypes.int32)
-    first = UOp(Op.REDUCE, x, arg=ReduceArg(Op.ADD, (0,)))
-    second = UOp(Op.REDUCE, UOp(Op.MUL, x, first), arg=ReduceArg(Op.MAX, (0,)))
-    third = UOp(Op.REDUCE, UOp(Op.ADD, x, second), arg=ReduceArg(Op.ADD, (0,)))
+    first = folded(Op.ADD, x, 0)
+    second = folded(Op.MAX, UOp(Op.MUL, x, first), 0)
+    third = folded(Op.ADD, UOp(Op.ADD, x, second), 0)
     planned = compile(UOp(Op.SUB, third, first)).stages["plan"]
     assert len(temporaries(planned)) == 3
 
 
 def test_other_dtypes_and_sizes_do_not_share() -> None:
     x = param(0, (4, 4), dtypes.int32)
-    first = UOp(Op.REDUCE, x, arg=ReduceArg(Op.ADD, (0, 1)))
-    second = UOp(Op.REDUCE, UOp(Op.ADD, x, first), arg=ReduceArg(Op.ADD, (0,)))
-    third = UOp(Op.REDUCE, UOp(Op.CMPLT, second, x), arg=ReduceArg(Op.ADD, (0,)))
+    first = folded(Op.ADD, x, 0, 1)
+    second = folded(Op.ADD, UOp(Op.ADD, x, first), 0)
+    third = folded(Op.ADD, UOp(Op.CMPLT, second, x), 0)
     planned = compile(UOp(Op.NOT, third)).stages["plan"]
     assert len(temporaries(planned)) == 3
 

@@ -1,0 +1,211 @@
+"""Splits a function into kernels: what each computes, and what is stored (in rangeify).
+
+A walk from the results to the inputs gives each value the sites at which kernels read it. A value
+with one site, whose elements are each computed once, stays in the kernel that reads it: the ops
+behind a fold, and those before it, whatever moves in between. So does one that is cheaper to
+compute again than to store (`costs`).
+
+A kernel computes its elements in parallel, and parallel iterations share nothing. If the elements
+of a row need the same costly values, such as their maximum or a sum, the kernel is one of rows: its
+parallel loops are the rows, each computes what it shares once, and a loop inside computes the
+elements one by one. That takes little longer than the shared values do, which would be computed row
+by row too; so it is done where the elements of a row cost no more than these, and where the rows
+are many, or short. Elsewhere what is shared is stored.
+
+A stored value is computed by a kernel that computes each of its elements anyway, if there is one
+that need not wait for another reader of it, or else by a kernel of its own. Results of one shape
+that need no folds share a kernel. So the kernels are linear in the size of the graph, however often
+it uses its nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from uop.compiler.stages.costs import Costs, costs_of
+from uop.compiler.stages.sites import NONE, Axes, Kernel, Loops, Site, count, operands
+from uop.spec.ops.names import VIEWS, Op
+from uop.spec.registry import Sizes
+from uop.spec.uop import UOp
+from uop.spec.walk import toposort
+
+OUTPUTS = 16
+"""The most values of a kernel: a device may limit its arguments and its code."""
+FOLDS = 16
+"""The most costly folds of a kernel, for the same reason."""
+INDICES = 8
+"""The most indices at which a view of a computed value is read, without being stored."""
+SLACK = 4
+"""The elements of a row may cost so many times what the row shares."""
+SHORT_ROW = 1 << 14
+"""A row of up to so many elements may be computed one by one, however few the rows are."""
+MANY_ROWS = 128
+"""So many rows keep a device busy, however long they are."""
+BUSY = 1 << 14
+"""A kernel of so many parallel iterations gains nothing by more of them."""
+COSTLY_FOLD = 64
+"""A fold that costs as much is stored rather than computed inside another one, if the kernel of the
+other one has less than `BUSY` parallel iterations: then its elements are computed in parallel.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The kernels of a function."""
+
+    kernels: Sequence[Kernel]
+    """In an order in which they may run."""
+    stored: Collection[UOp]
+    """The values that kernels read from memory."""
+
+
+def split(roots: Sequence[UOp]) -> Split:
+    """Split a function with these results."""
+    order = toposort(roots, operands)
+    walk = _Walk(costs_of(order), _places(order), set(roots))
+    for u in reversed(order):
+        walk.visit(u)
+    kernels = [kernel for kernel in reversed(walk.kernels) if kernel.values]
+    return Split(sorted(kernels, key=lambda kernel: -kernel.depth), walk.stored)
+
+
+def _places(order: Sequence[UOp]) -> set[UOp]:
+    """The INDEXes and views that gated LOADs read through, which may be out of bounds elsewhere."""
+    places: set[UOp] = set()
+    for u in order:
+        if u.op is Op.LOAD and len(u.src) == 3:
+            place = u.src[0]
+            while place.op is Op.INDEX or place.op in VIEWS:
+                places.add(place)
+                place = place.src[0]
+    return places
+
+
+class _Walk:
+    """Visits the values, readers first, and decides where each is computed."""
+
+    def __init__(self, costs: Costs, places: Collection[UOp], roots: Collection[UOp]) -> None:
+        self._costs, self._places, self._roots = costs, places, roots
+        self._loops = Loops()
+        self._sites: dict[UOp, dict[Site, None]] = {}
+        self._of_shape: dict[Sizes, Kernel] = {}
+        """The last kernel of results without folds."""
+        self.kernels: list[Kernel] = []
+        self.stored: set[UOp] = set()
+
+    def visit(self, u: UOp) -> None:
+        sites = [] if u in self._costs.views else list(self._sites.pop(u, ()))
+        if self._stays(u, sites):
+            if u in self._roots:
+                sites = [*dict.fromkeys([*sites, self._hosted(u, sites, ())])]
+        elif sites or u in self._roots:
+            self.stored.add(u)
+            sites = [self._hosted(u, sites, sites)]
+        if u in self._costs.views or 0 in u.shape:
+            return
+        for site in sites:
+            site.kernel.folds += self._is_costly_fold(u)
+            for s, there in self._loops.reads(u, site):
+                self._sites.setdefault(s, {})[there] = None
+
+    def _stays(self, u: UOp, sites: Sequence[Site]) -> bool:
+        """Whether a value is computed wherever it is read."""
+        if u in self._places or 0 in u.shape:
+            return True
+        if u.op is Op.CONTIGUOUS:
+            return False
+        if u.op in VIEWS:
+            return len(sites) <= INDICES or self._costs.is_light(u)
+        if any(self._is_misplaced(u, site) for site in sites):
+            return False
+        return self._is_recomputed(u, sites) or self._shares_rows(u, sites)
+
+    def _is_recomputed(self, u: UOp, sites: Sequence[Site]) -> bool:
+        evaluations = sum(map(self._loops.evaluations, sites))
+        if u in self._roots and all(self._loops.places(s, u.shape) is None for s in sites):
+            evaluations += count(u.shape)
+        return self._costs.is_recomputed(u, evaluations)
+
+    def _shares_rows(self, u: UOp, sites: Sequence[Site]) -> bool:
+        """Whether kernels of rows make it cheap to compute; such kernels become some of rows."""
+        before = {site.kernel: site.kernel.outer for site in sites}
+        for kernel in before:
+            kernel.outer = self._rows(u, [site for site in sites if site.kernel is kernel])
+        if self._is_recomputed(u, sites):
+            return True
+        for kernel, outer in before.items():
+            kernel.outer = outer
+        return False
+
+    def _rows(self, u: UOp, sites: Sequence[Site]) -> Axes:
+        """The parallel loops of a kernel of rows, in each of which a value is computed once; those
+        that it has, if it had better be none of rows.
+        """
+        kernel = sites[0].kernel
+        shared = kernel.outer & NONE.union(*map(self._loops.around, sites))
+        rows, elements = map(self._loops.iterations, (shared, kernel.outer - shared))
+        work = elements * sum(self._costs.weights[value] for value in kernel.values)
+        is_long = work > SLACK * self._costs.weights[u] * max(count(u.shape) / rows, 1)
+        is_idle = elements > SHORT_ROW and rows < MANY_ROWS
+        return kernel.outer if is_long or is_idle else shared
+
+    def _is_costly_fold(self, u: UOp) -> bool:
+        return u.op is Op.REDUCE and not self._costs.is_light(u)
+
+    def _is_misplaced(self, u: UOp, site: Site) -> bool:
+        """Whether another kernel had better compute a costly fold that a kernel reads."""
+        if not self._is_costly_fold(u):
+            return False
+        kernel = site.kernel
+        is_inside = not self._loops.around(site) <= kernel.all_loops
+        is_idle = self._loops.iterations(kernel.outer) < BUSY
+        is_slow = is_inside and is_idle and self._costs.weights[u] >= COSTLY_FOLD
+        return is_slow or kernel.folds >= FOLDS
+
+    def _hosted(self, u: UOp, sites: Sequence[Site], loading: Sequence[Site]) -> Site:
+        """Give a value to a kernel that stores it, and return the site there; the others that are
+        loading read it from memory.
+        """
+        own: Site | None = None
+        for site in sorted(sites, key=lambda s: -s.kernel.depth):
+            readers = {s.kernel for s in loading if s != site}
+            if self._computes_all(u, site) and _may_feed(site.kernel, readers):
+                own = site
+                break
+        else:
+            readers = {s.kernel for s in loading}
+            own = self._loops.own(self._kernel(u, readers))
+        own.kernel.values[u] = self._loops.places(own, u.shape) or ()
+        for reader in readers:
+            reader.is_fed = True
+            own.kernel.depth = max(own.kernel.depth, reader.depth + 1)
+        return own
+
+    def _computes_all(self, u: UOp, site: Site) -> bool:
+        """Whether the kernel of a site computes each element once there, and may store it."""
+        if u.op is Op.CONTIGUOUS or self._is_misplaced(u, site):
+            return False
+        if len(site.kernel.values) >= OUTPUTS:
+            return False
+        return self._loops.places(site, u.shape) is not None
+
+    def _kernel(self, u: UOp, readers: Collection[Kernel]) -> Kernel:
+        """A kernel with a loop for each axis of a value."""
+        is_shared = u in self._roots and u not in self._costs.folding
+        if is_shared and (found := self._of_shape.get(u.shape)) is not None:
+            is_free = len(found.values) < OUTPUTS and found.outer == found.all_loops
+            if is_free and _may_feed(found, readers):
+                return found
+        kernel = self._loops.kernel(u.shape)
+        self.kernels.append(kernel)
+        if is_shared:
+            self._of_shape[u.shape] = kernel
+        return kernel
+
+
+def _may_feed(kernel: Kernel, readers: Collection[Kernel]) -> bool:
+    """Whether what a kernel stores may be read by others: none of them may feed it."""
+    if kernel in readers:
+        return False
+    return not kernel.is_fed or all(reader.depth < kernel.depth for reader in readers)
