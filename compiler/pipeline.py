@@ -170,10 +170,7 @@ def compile(
     binaries = binaries_of(given, chosen)
     root = _entered(given, chosen)
     stages = dict(_left(root, Setting(chosen, optimizations), observe))
-    if returns_memory(root):
-        results = sorted(written(root), key=slot_of)
-    else:
-        results = [base_of(store.src[0]) for store in stages["callify"].src]
+    results = results_of(root, next(iter(stages.values())))
     if calls(root):
         linears = kernels(stages["plan"])
         if not binaries.keys() <= set(linears):
@@ -181,6 +178,14 @@ def compile(
         for linear in linears:
             refuse_divergent(linear)
     return Compiled(stages, executable(root, results, stages["plan"], chosen, binaries))
+
+
+def results_of(root: UOp, first: UOp) -> list[UOp]:
+    """The memory that holds the results of a program; `first` is what its first stage leaves."""
+    if returns_memory(root):
+        return sorted(written(root), key=slot_of)
+    # The STOREs of callify are in the order of the outputs.
+    return [base_of(store.src[0]) for store in first.src]
 
 
 def lower(

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from uop.compiler.pipeline import lower
+from uop.compiler.pipeline import lower, results_of
 from uop.conformance.judging.substitution import substitute_unlisted
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, Program
 from uop.conformance.suite.case import Batch, Case, CaseId, InvalidCase
@@ -21,7 +21,6 @@ from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.errors import UopError
 from uop.spec.graph import (
     ProgramKind,
-    base_of,
     kind_of,
     returns_memory,
     slot_of,
@@ -212,12 +211,8 @@ def _in_place_of(case: Case, lowered: UOp) -> Submission:
         for batch in case.batches
     )
     slots_written = sorted(slot_of(u) for u in written(lowered))
-    if returns_memory(case.root):
-        results = sorted(map(slot_of, written(case.root)))
-    else:
-        # STOREs are in the order of the outputs.
-        results = [slot_of(base_of(s.src[0])) for s in lower(case.root, "callify").src]
-    positions = tuple(map(slots_written.index, results))
+    first = lowered if returns_memory(case.root) else lower(case.root, "callify")
+    positions = tuple(slots_written.index(slot_of(u)) for u in results_of(case.root, first))
     return Submission((_program(lowered, batches),), "", lowered, batches, positions)
 
 

@@ -80,7 +80,7 @@ def loaded(root: UOp, device: Watched) -> Loaded:
 def chain() -> UOp:
     """Three kernels: a sum, what divides by it, and a sum of that."""
     t = Tensor(A)
-    return (t * t.sum()).sum(1).uop
+    return (t * t.sum().contiguous()).contiguous().sum(1).uop
 
 
 def test_results_stay_on_the_device_and_go_on(device: Watched) -> None:

@@ -10,6 +10,7 @@ import click
 
 from uop.cli import names as listed
 from uop.cli.names import Name, StageName
+from uop.cli.programs.check import check as checked
 from uop.cli.programs.files import (
     case_option,
     edition_option,
@@ -17,8 +18,10 @@ from uop.cli.programs.files import (
     program_argument,
     read_case,
 )
+from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
+    from uop.spec.kernel.optimization import Optimization
     from uop.spec.uop import UOp
 
 
@@ -45,30 +48,61 @@ if TYPE_CHECKING:
     help="Print what `render` leaves, with the machine code of the device here in each PROGRAM; "
     "`uop run --backend` runs that code.",
 )
+@click.option(
+    "--opt",
+    "sequences",
+    multiple=True,
+    metavar="SEQUENCE",
+    help="The optimizations of a kernel, as 'SPLIT(0, 4, LOCAL, INNER); PADTO(1, 8)': the first "
+    "option is for the first kernel, and so on.",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Judge what each stage leaves by the interpreter, and the device; name the first stage "
+    "that changes the meaning, and the firing of a rule that does.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what --check found as JSON.")
 def command(
-    file: Path, case_id: str | None, edition: str, target: str, stage: str | None, binary: bool
-) -> None:
+    file: Path,
+    case_id: str | None,
+    edition: str,
+    target: str,
+    stage: str | None,
+    binary: bool,
+    sequences: tuple[str, ...],
+    check: bool,
+    as_json: bool,
+) -> int:
     """Compile a program and print its source, or the program that a stage leaves.
 
     No device is needed, but for --binary (and none there with CUDA). Variables are arguments of the
     kernels: one source serves all sizes. What a stage leaves comes with the inputs of the case, for
     `uop run`.
     """
-    from uop.compiler.pipeline import compile
+    from uop.compiler.pipeline import Setting, compile, find_target
     from uop.conformance.checks import OptionError, one_of
     from uop.spec.case import FileCase, UopFile
     from uop.spec.graph import slots_of
     from uop.spec.text.uop_file import print_file
 
+    if check and (binary or stage is not None):
+        raise click.UsageError("--check prints a verdict; --stage and --binary print programs")
+    if as_json and not check:
+        raise click.UsageError("--json is the form of what --check found: expected --check too")
     if binary and stage is not None:
         raise click.UsageError("--binary prints what render leaves; --stage is for other stages")
     one_of("--target", [target], listed.targets())
     case, root = read_case(file, case_id, edition)
+    optimizations = [optimizations_in(text) for text in sequences]
     with errors_by_line(case):
-        compiled = compile(root, target)
+        if check:
+            setting = Setting(find_target(target), optimizations)
+            return checked(case, root, setting, as_json=as_json)
+        compiled = compile(root, target, None, optimizations)
     if stage is None and not binary:
         click.echo(compiled.source, nl=not compiled.source.endswith("\n"))
-        return
+        return Exit.OK
     if stage is None:
         compiler = compiled.executable.target.compiler()
         left = compiled.with_binaries(compiler)
@@ -88,6 +122,19 @@ def command(
     for line in lines:
         click.echo(f"; {line}")
     click.echo(print_file(UopFile((FileCase(root=left, inputs=inputs),))), nl=False)
+    return Exit.OK
+
+
+def optimizations_in(text: str) -> tuple[Optimization, ...]:
+    """The sequence of an option --opt."""
+    from uop.conformance.checks import OptionError
+    from uop.spec.errors import MalformedError
+    from uop.spec.kernel.optimization import parse_optimizations
+
+    try:
+        return parse_optimizations(text)
+    except MalformedError as error:
+        raise OptionError(f"--opt: {error}") from None
 
 
 def about(stage: str, before: UOp, after: UOp) -> Iterator[str]:

@@ -1,0 +1,130 @@
+"""Judges what a device makes of a program whose stages are right, and says what is to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from uop.compiler.execute import open_device
+from uop.compiler.pipeline import TARGETS, Compiled, Setting, compile
+from uop.compiler.runtime.device import Device
+from uop.compiler.runtime.drivers import listed
+from uop.compiler.runtime.opencl import OpenCLDevice, open_driver
+from uop.compiler.stages.render import node_at
+from uop.compiler.targets.c import CTarget
+from uop.conformance.backends.interpreter import in_order
+from uop.conformance.locate.results import Inputs, accepted_of, first_outside
+from uop.conformance.locate.stages import Blame, Checked, StageCheck
+from uop.interpreter.values import Value
+from uop.spec.errors import LaunchError, UopError
+from uop.spec.graph import ProgramKind, kind_of, returns_memory, slot_of, written
+from uop.spec.ops.names import Op
+from uop.spec.text.program import print_program
+from uop.spec.uop import UOp
+
+RENDER, RUN = "render", "run"
+"""To blame are the source of a kernel, or what builds and runs it: runtime and driver."""
+
+
+def check_device(
+    root: UOp, batches: Sequence[Inputs], checked: Checked, setting: Setting, device: Device
+) -> Checked:
+    """Run a program whose stages are right; the source or what runs it is to blame for the rest."""
+    compiled = checked.compiled
+    assert compiled is not None
+    for number, inputs in enumerate(batches):
+        found = _wrong(root, inputs, compiled, device)
+        if found:
+            stage, why = _blamed(root, inputs, compiled, device, setting)
+            message = "\n".join([found, *why, *_culprit(root, inputs, setting, device)])
+            return replace(checked, blame=Blame(stage, message, number))
+    elements = checked.stages[-1].elements if checked.stages else 0
+    return replace(checked, stages=(*checked.stages, StageCheck(RUN, 0, elements)))
+
+
+def _wrong(root: UOp, inputs: Inputs, compiled: Compiled, device: Device) -> str:
+    """What is wrong with a result of a device; empty if nothing is."""
+    slots = sorted(map(slot_of, written(root))) if returns_memory(root) else ()
+    try:
+        outputs = in_order(compiled.run(inputs, device))
+    except LaunchError as error:
+        return str(error)
+    sets = accepted_of(root, inputs, slots)
+    outside = first_outside(sets, [Value(output) for output in outputs])
+    return "" if outside is None else str(outside)
+
+
+def _blamed(
+    root: UOp, inputs: Inputs, compiled: Compiled, device: Device, setting: Setting
+) -> tuple[str, list[str]]:
+    """The source or what runs it, by what else runs the same source."""
+    agree: list[str] = []
+    differ: list[str] = []
+    for other in _others(device, setting):
+        try:
+            wrong = _wrong(root, inputs, compiled, other)
+        except UopError:
+            continue
+        (differ if wrong else agree).append(other.name)
+    if agree:
+        return RUN, [f"the same source is right on {', '.join(agree)}: a fault of {device.name}"]
+    why = [f"the same source is wrong on {', '.join(differ)} too"] if differ else []
+    return RENDER, why + _by_other_targets(root, inputs, setting)
+
+
+def _others(device: Device, setting: Setting) -> Iterator[Device]:
+    """Other devices here that run the same source."""
+    if not isinstance(device, OpenCLDevice):
+        return
+    for driver in listed():
+        try:
+            other = open_driver(driver)
+        except UopError:
+            continue
+        if other.name != device.name:
+            yield other
+
+
+def _by_other_targets(root: UOp, inputs: Inputs, setting: Setting) -> list[str]:
+    """What the source for another target gives."""
+    lines = []
+    for name, target in TARGETS.items():
+        if name == setting.target.name:
+            continue
+        try:
+            wrong = _wrong(root, inputs, compile(root, target), open_device(target))
+        except UopError:
+            continue
+        lines.append(f"the source for {name} is {'wrong too' if wrong else 'right'}")
+    return lines
+
+
+def _culprit(root: UOp, inputs: Inputs, setting: Setting, device: Device) -> Iterator[str]:
+    """The first node whose value is wrong on the device, and its lines in the source."""
+    if kind_of(root) is not ProgramKind.TENSOR or returns_memory(root):
+        return
+    for u in root.toposort():
+        if u.op in (Op.CONST, Op.PARAM, Op.STACK, Op.TUPLE) or u.addrspace is not None:
+            continue
+        try:
+            compiled = compile(u, setting.target)
+            wrong = _wrong(u, inputs, compiled, device)
+        except UopError:
+            continue
+        if wrong:
+            yield f"the first wrong node: {print_program(u).splitlines()[-1]}"
+            yield from _lines_of(u, compiled)
+            return
+
+
+def _lines_of(u: UOp, compiled: Compiled) -> Iterator[str]:
+    """The lines of the source that compute a node, by its op."""
+    target = compiled.executable.target
+    if not isinstance(target, CTarget):
+        return
+    lines = [line.strip() for line in compiled.source.splitlines()]
+    for linear in compiled.executable.names():
+        for number, line in enumerate(lines, 1):
+            origin = node_at(line, linear, target.dialect)
+            if origin is not None and origin.op is u.op:
+                yield f"  line {number}: {line}"

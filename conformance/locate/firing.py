@@ -1,0 +1,284 @@
+"""Evaluates both sides of a firing: whether a rule kept the value of the node that it replaced.
+
+The two graphs are programs with open ends: memory, loops around them, variables. The interpreter
+runs them as one kernel over all positions of those loops, or, where that has no meaning, as
+programs at a few positions. Memory holds the inputs of the program first, then special values: a
+rule has to hold for any contents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from uop.conformance.locate.results import (
+    Inputs,
+    accepted_of,
+    as_words,
+    values_of,
+    wrong_element,
+)
+from uop.conformance.suite.values import draw_mixed, draw_special
+from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ParamArg, RangeArg, SpecialArg, arg_of
+from uop.spec.dtype import dtypes
+from uop.spec.errors import UndefinedError, UopError
+from uop.spec.graph import LEAVES, slot_of, written_by
+from uop.spec.kernel.forms import open_ranges
+from uop.spec.ops.names import Op
+from uop.spec.properties.symbolic import is_variable
+from uop.spec.uop import UOp, dims, index_const
+from uop.spec.walk import toposort
+
+TOGETHER = 1 << 14
+"""The most positions that are evaluated as one kernel."""
+ALONE = 24
+"""The positions that are evaluated one by one otherwise."""
+FILLS = 4
+"""How often memory is filled with ordinary and special values, and as often with special ones."""
+COUNTERS = (Op.RANGE, Op.SPECIAL)
+FRESH = 1 << 20
+"""The id of the first RANGE around an open graph: no kernel has so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """A rule that replaced a node in a stage."""
+
+    stage: str
+    rule: str
+    before: UOp
+    after: UOp
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Where the two sides of a firing differ, and both values as text."""
+
+    where: str
+    found: str
+    accepted: str
+
+
+def change_of(firing: Firing, inputs: Inputs) -> Change | None:
+    """Where the replacement has another value than the node; None where no difference is found.
+
+    UopError where nothing could be evaluated: no position of the graphs has a meaning alone.
+    """
+    sides = _Sides.of(firing)
+    judged, error = False, UopError("no position of it is a program")
+    for contents in sides.fills(inputs):
+        for here in sides.alternatives():
+            try:
+                change = here.change(contents)
+            except UopError as failed:
+                error = failed
+                continue
+            if change is not None:
+                return change
+            judged = True
+            if here.is_whole:
+                break
+    if not judged:
+        raise error
+    return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Place:
+    """The two graphs closed to programs, and how positions in their results are named."""
+
+    before: UOp
+    after: UOp
+    slots: tuple[int, ...]
+    names: tuple[str, ...]
+    counts: tuple[int, ...]
+    at: str
+    is_whole: bool
+
+    def change(self, contents: Inputs) -> Change | None:
+        """The first difference of the results; UopError where the graph before has no meaning."""
+        sets = accepted_of(self.before, contents, self.slots)
+        try:
+            values = values_of(self.after, contents, self.slots)
+        except UndefinedError as error:
+            return Change(self.at, f"without meaning: {error}", "a value")
+        for one, value in zip(sets, values, strict=True):
+            element = wrong_element(one, value)
+            if element is not None:
+                return Change(self._where(element, value.data), *as_words(one, value, element))
+        return None
+
+    def _where(self, element: int, data: Array) -> str:
+        if self.names:
+            position = np.unravel_index(element, self.counts)
+            pairs = zip(self.names, position, strict=True)
+            return ", ".join(f"{name} = {int(k)}" for name, k in pairs)
+        place = f"element {','.join(map(str, np.unravel_index(element, data.shape)))}"
+        return ", ".join(filter(None, [self.at, place if data.shape else ""]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sides:
+    """The two graphs of a firing, without variables, and what they leave open."""
+
+    before: UOp
+    after: UOp
+    counters: tuple[tuple[UOp, ...], ...]
+    """The open RANGEs and SPECIALs: those that count the same in a row."""
+    leaves: Mapping[int, UOp]
+    """The memory by slot."""
+
+    @classmethod
+    def of(cls, firing: Firing) -> _Sides:
+        """UopError for a rule that replaces what counts: the sides have no common positions."""
+        before, after = _without_variables([firing.before, firing.after])
+        order = toposort([before, after], lambda u: u.src)
+        inside = open_ranges(order)
+        specials = [u for u in order if u.op is Op.SPECIAL]
+        by_name: dict[str, list[UOp]] = {}
+        for u in (*specials, *sorted(inside[before] | inside[after], key=_number)):
+            by_name.setdefault(_name(u), []).append(u)
+        own = {_name(u) for u in before.toposort() if u.op in COUNTERS}
+        if before.op in COUNTERS or not by_name.keys() <= own:
+            raise UopError("it replaces a counter")
+        leaves: dict[int, UOp] = {}
+        for u in order:
+            if u.op in LEAVES and u.addrspace in (None, AddrSpace.GLOBAL):
+                leaves.setdefault(slot_of(u), u)
+        return cls(before, after, tuple(map(tuple, by_name.values())), leaves)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(_name(row[0]) for row in self.counters)
+
+    def fills(self, inputs: Inputs) -> Iterator[dict[int, Array]]:
+        """Contents of the memory: like the inputs, then special and ordinary values."""
+        yield {slot: _like(u, inputs) for slot, u in self.leaves.items()}
+        for key in range(2 * FILLS):
+            draw = draw_special if key % 2 else draw_mixed
+            yield {
+                slot: draw(u.dtype, prod(u.shape), 64 * slot + key).reshape(u.shape)
+                for slot, u in self.leaves.items()
+            }
+
+    def alternatives(self) -> Iterator[_Place]:
+        """The graphs as programs: at all positions together, or at some of them."""
+        counts = tuple(_count(row[0]) for row in self.counters)
+        if prod(counts) <= TOGETHER:
+            with suppress(UopError):
+                yield self._together(counts)
+        if self.before.dtype is dtypes.void:
+            return
+        total = prod(counts)
+        step = max(total // ALONE, 1)
+        for position in range(0, total, step | 1):
+            numbers = np.unravel_index(position, counts) if counts else ()
+            with suppress(UopError):
+                yield self._at([int(n) for n in numbers])
+
+    def _together(self, counts: Sequence[int]) -> _Place:
+        """A kernel that stores the value at each position, or runs the effect at each."""
+        ranges = [
+            UOp(Op.RANGE, index_const(n), arg=RangeArg(FRESH + k)) for k, n in enumerate(counts)
+        ]
+        new = {u: r for row, r in zip(self.counters, ranges, strict=True) for u in row}
+        out = 1 + max(self.leaves, default=-1)
+        before, after = (
+            self._called(_body(side.substitute(new), ranges, out), out, prod(counts))
+            for side in (self.before, self.after)
+        )
+        is_value = self.before.dtype is not dtypes.void
+        slots = (out,) if is_value else tuple(sorted(_written([before, after])))
+        names = self._names if is_value else ()
+        return _Place(before, after, slots, names, tuple(counts), "", True)
+
+    def _called(self, body: UOp, out: int, size: int) -> UOp:
+        """A program that calls a body on all memory, and on that for the value at each position."""
+        arguments = []
+        for slot in range(out):
+            leaf = self.leaves.get(slot)
+            shape, dtype = ((1,), dtypes.bool) if leaf is None else (leaf.shape, leaf.dtype)
+            arguments.append(UOp(Op.BUFFER, dims(shape), arg=BufferArg(slot, dtype)))
+        if self.before.dtype is not dtypes.void:
+            dtype = dtypes.int64 if self.before.dtype is dtypes.index else self.before.dtype
+            arguments.append(UOp(Op.BUFFER, dims((size,)), arg=BufferArg(out, dtype)))
+        return UOp(Op.SINK, UOp(Op.CALL, body, *arguments))
+
+    def _at(self, numbers: Sequence[int]) -> _Place:
+        """The graphs at one position, as programs of their own."""
+        rows = zip(self.counters, numbers, strict=True)
+        new = {u: index_const(n) for row, n in rows for u in row}
+        before, after = self.before.substitute(new), self.after.substitute(new)
+        pairs = zip(self._names, numbers, strict=True)
+        at = ", ".join(f"{name} = {n}" for name, n in pairs)
+        return _Place(before, after, tuple(sorted(self.leaves)), (), (), at, False)
+
+
+def _body(side: UOp, ranges: Sequence[UOp], out: int) -> UOp:
+    """A kernel of one side inside loops."""
+    if side.op is Op.SINK:
+        return side
+    effect = side
+    if side.dtype is not dtypes.void:
+        position = index_const(0)
+        for r in ranges:
+            size = index_const(_count(r))
+            position = UOp(Op.ADD, UOp(Op.MUL, position, size), r)
+        value = UOp(Op.LOAD, side) if side.addrspace is not None else side
+        if value.dtype is dtypes.index:
+            value = UOp(Op.CAST, value, arg=DTypeArg(dtypes.int64))
+        memory = UOp(
+            Op.PARAM,
+            dims((prod(_count(r) for r in ranges),)),
+            arg=ParamArg(out, value.dtype, None, AddrSpace.GLOBAL),
+        )
+        effect = UOp(Op.STORE, UOp(Op.INDEX, memory, position), value)
+    for r in reversed(ranges):
+        effect = UOp(Op.END, effect, r)
+    return UOp(Op.SINK, effect)
+
+
+def _without_variables(sides: Sequence[UOp]) -> list[UOp]:
+    """The graphs with a number for each variable: the middle of its range."""
+    new = {u: index_const(_middle(u)) for u in toposort(sides, lambda u: u.src) if is_variable(u)}
+    return [side.substitute(new) for side in sides]
+
+
+def _written(programs: Sequence[UOp]) -> set[int]:
+    return {slot for program in programs for slot in written_by(program.src[0])}
+
+
+def _like(leaf: UOp, inputs: Inputs) -> Array:
+    """Contents like the inputs: one of the same size, else one of the same dtype, or 1, 2, 3."""
+    dtype, size = np_dtype(leaf.dtype), prod(leaf.shape)
+    alike = sorted((a for a in inputs.values() if a.dtype == dtype), key=lambda a: a.size != size)
+    source = alike[0] if alike and alike[0].size else np.arange(1, 8).astype(dtype)
+    return np.resize(source, size).reshape(leaf.shape)
+
+
+def _number(r: UOp) -> int:
+    return arg_of(r, RangeArg).id
+
+
+def _count(counter: UOp) -> int:
+    """How often a RANGE or SPECIAL runs at most."""
+    interval = counter.min_max
+    assert interval is not None
+    return int(interval.max) + 1
+
+
+def _middle(variable: UOp) -> int:
+    interval = variable.min_max
+    assert interval is not None
+    return (int(interval.min) + int(interval.max)) // 2
+
+
+def _name(counter: UOp) -> str:
+    if counter.op is Op.SPECIAL:
+        return arg_of(counter, SpecialArg).name
+    return f"RANGE {_number(counter)}"
