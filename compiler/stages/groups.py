@@ -126,7 +126,7 @@ def _distance(a: UOp, b: UOp) -> int | None:
     return further - offset if terms == other else None
 
 
-def axis_of_vectors(order: Sequence[UOp], indices: Indices) -> dict[int, int]:
+def axes_of_vectors(order: Sequence[UOp], indices: Indices) -> dict[int, int]:
     """The axes of the kernel along which memory is accessed at neighbours, and their sizes: the one
     with the most such elements first.
     """

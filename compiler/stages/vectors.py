@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
+from typing import cast
 
 from uop.compiler.rewrite import Rewriter
 from uop.compiler.simplify import int_value
@@ -23,7 +24,7 @@ from uop.compiler.stages.groups import (
     Group,
     Indices,
     Position,
-    axis_of_vectors,
+    axes_of_vectors,
     has_axes,
     on_axes,
     operands,
@@ -67,7 +68,7 @@ def has_vector(target: Target, u: UOp) -> bool:
         return target.has_vector(u) and all(len(set(gate.src)) == 1 for gate in u.src[2:])
     if u.op is Op.INDEX:
         return int_value(u.src[1]) is not None
-    if u.op in ELEMENTWISE:
+    if u.op in ELEMENTWISE or u.op is Op.BITCAST:
         return not u.shape or _counts(u) or target.has_vector(u)
     return not u.shape or u.op is Op.STACK
 
@@ -110,9 +111,8 @@ class _Parts:
     made: dict[UOp, dict[Group, UOp]] = field(default_factory=dict)
     indices: Indices = field(init=False)
     inside: dict[UOp, frozenset[UOp]] = field(init=False)
-    axis: int | None = None
-    """The axis of the kernel along which its vectors lie."""
-    width: int = 1
+    widths: dict[int, int] = field(init=False)
+    """The widths of vectors along each axis with neighbours in memory, the usual axis first."""
     registers: int = 0
 
     def __post_init__(self) -> None:
@@ -120,11 +120,14 @@ class _Parts:
         self.inside = open_ranges(self.order)
         data = (u for u in self.order if has_axes(u) and u.dtype is not dtypes.index)
         itemsize = max((u.dtype.itemsize for u in data), default=1)
-        for axis, size in axis_of_vectors(self.order, self.indices).items():
-            width = self.target.vector_width(size, itemsize)
-            if width > 1:
-                self.axis, self.width = axis, width
-                break
+        sizes = axes_of_vectors(self.order, self.indices)
+        widths = {a: self.target.vector_width(size, itemsize) for a, size in sizes.items()}
+        self.widths = {axis: width for axis, width in widths.items() if width > 1}
+
+    @property
+    def axis(self) -> int | None:
+        """The axis along which the vectors of the kernel lie, but for accesses that cannot."""
+        return next(iter(self.widths), None)
 
     def demand(self, u: UOp) -> None:
         """Name the elements of its sources that a node needs; all its users have done so."""
@@ -163,11 +166,11 @@ class _Parts:
             return groups
         return [(p,) for p in dict.fromkeys(p for g in groups for p in g)]
 
-    def _grouped(self, shape: Shape) -> list[Group]:
-        """The elements of a shape in vectors along the axis of the kernel, or else in scalars."""
-        axis, width = self.axis, self.width
-        if axis is None or not shape or shape[axis] % width:
-            return [(p,) for p in positions(shape)]
+    def _grouped(self, shape: Shape, axis: int) -> list[Group]:
+        """The elements of a shape in vectors along an axis; none where they do not fill it."""
+        width = self.widths[axis]
+        if not shape or shape[axis] % width:
+            return []
         starts = tuple(n // width if k == axis else n for k, n in enumerate(shape))
         return [
             tuple((*p[:axis], p[axis] * width + k, *p[axis + 1 :]) for k in range(width))
@@ -186,17 +189,20 @@ class _Parts:
                     self._need(s, (p,))
 
     def _accessed(self, u: UOp) -> list[Group]:
-        """A STORE writes vectors where it can. A LOAD reads the vectors that users need, and those
-        of which they need every element.
+        """A STORE writes vectors where it can. A LOAD reads those of which users need every
+        element.
         """
-        place = u.src[0]
-        wide = on_axes(place.src[1]).shape
-        flat = [tuple(reshaped(p, wide, place.shape) for p in g) for g in self._grouped(wide)]
-        vectors = [g for g in flat if len(g) > 1 and self._is_vector(u, g)]
-        needed = dict.fromkeys(p for g in self._groups(u) for p in g)
-        if u.op is not Op.LOAD:
-            needed = dict.fromkeys(p for g in flat for p in g)
-        vectors = [g for g in vectors if needed.keys() >= set(g)]
+        shape, wide = u.src[0].shape, on_axes(u.src[0].src[1]).shape
+        groups = (
+            positions(shape) if u.op is not Op.LOAD else (p for g in self._groups(u) for p in g)
+        )
+        needed = dict.fromkeys(groups)
+        vectors: list[Group] = []
+        for axis in self.widths:
+            flat = (tuple(reshaped(p, wide, shape) for p in g) for g in self._grouped(wide, axis))
+            vectors = [g for g in flat if needed.keys() >= set(g) and self._is_vector(u, g)]
+            if vectors:
+                break
         covered = {p for g in vectors for p in g}
         return [*vectors, *((p,) for p in needed if p not in covered)]
 
@@ -229,10 +235,12 @@ class _Parts:
         shape, axes = u.src[0].shape, arg_of(u, ReduceArg).axes
         if len(group) == 1 and self.axis in axes and self._has_vector(u):
             folded = tuple(n if k in axes else 1 for k, n in enumerate(shape))
-            return [
-                [tuple(_moved(group[0], dict(enumerate(p)), axes) for p in vector)]
-                for vector in self._grouped(folded)
+            vectors = self._grouped(folded, cast(int, self.axis))
+            moved = [
+                [tuple(_moved(group[0], dict(enumerate(p)), axes) for p in v)] for v in vectors
             ]
+            if moved:
+                return moved
         along = product(*(range(shape[a]) for a in axes))
         placed = [dict(zip(axes, at, strict=True)) for at in along]
         return [[tuple(_moved(p, at, axes) for p in group) for at in placed]]

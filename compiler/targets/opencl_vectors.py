@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from uop.compiler.targets.cstyle import Operation, VectorSpelling, storage
+from uop.compiler.targets.cstyle import Operation, VectorSpelling, literal, storage
+from uop.compiler.targets.prelude_vectors import FUNCTIONS, WIDTHS
 from uop.compiler.targets.target import Vectors
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.ops.names import Op
@@ -40,12 +41,37 @@ def _infix(sign: str) -> Callable[[Operation], str]:
     return spelled
 
 
-def _recip(node: Operation) -> str:
-    return f"1 / {node.args[0]}"
-
-
 def _cast(node: Operation) -> str:
-    return f"convert_{vector_type(node.dtype, node.width)}({node.args[0]})"
+    (source,), (x,) = node.of, node.args
+    if storage(source) is not source:
+        return f"{source.name}_to_f32_{node.width}({x})"
+    if storage(node.dtype) is not node.dtype:
+        return f"f32_to_{node.dtype.name}_{node.width}({x})"
+    return f"convert_{vector_type(node.dtype, node.width)}({x})"
+
+
+def _bitcast(node: Operation) -> str:
+    return f"as_{vector_type(node.dtype, node.width)}({node.args[0]})"
+
+
+def _function(name: str) -> Callable[[Operation], str]:
+    return lambda node: f"{name}_{vector_type(node.dtype, node.width)}({node.args[0]})"
+
+
+def _compare(sign: str) -> Callable[[Operation], str]:
+    """A comparison gives -1 for true, as wide as its operands; a bool is 1."""
+    return lambda node: f"convert_uchar{node.width}(({node.args[0]} {sign} {node.args[1]}) & 1)"
+
+
+def _where(node: Operation) -> str:
+    """The mask is as wide as the elements that it chooses between."""
+    gate, a, b = node.args
+    mask = f"{WORDS[8 * storage(node.dtype).itemsize]}{node.width}"
+    return f"convert_{mask}({gate}) != ({mask})(0) ? {a} : {b}"
+
+
+def _bitwise(sign: str) -> Callable[[Operation], str]:
+    return lambda node: f"{node.args[0]} {sign} {node.args[1]}"
 
 
 OPS: Mapping[Op, Callable[[Operation], str]] = {
@@ -54,14 +80,23 @@ OPS: Mapping[Op, Callable[[Operation], str]] = {
     Op.MUL: _infix("*"),
     Op.DIV: _infix("/"),
     Op.NEG: lambda node: f"-{node.args[0]}",
-    Op.RECIP: _recip,
-    Op.CAST: _cast,
+    Op.RECIP: lambda node: f"{literal(node.dtype, node.dtype.encode(1))} / {node.args[0]}",
     # A comparison is the same on every device; max and fmax differ in NaN and zeros.
     Op.MAX: lambda node: "{0} < {1} ? {1} : {0}".format(*node.args),
     Op.MIN: lambda node: "{1} < {0} ? {1} : {0}".format(*node.args),
+    **{Op[name.upper()]: _function(name) for name in FUNCTIONS},
+    Op.AND: _bitwise("&"),
+    Op.OR: _bitwise("|"),
+    Op.XOR: _bitwise("^"),
+    Op.CMPLT: _compare("<"),
+    Op.CMPNE: _compare("!="),
+    Op.WHERE: _where,
+    Op.CAST: _cast,
+    Op.BITCAST: _bitcast,
 }
-EXACT = (Op.ADD, Op.SUB, Op.MUL)
-"""The ops that integers have too."""
+OF_INTEGERS = (Op.ADD, Op.SUB, Op.MUL, Op.AND, Op.OR, Op.XOR)
+COMPARISONS = (Op.CMPLT, Op.CMPNE)
+COMPARED = frozenset({*FLOATS, dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64})
 SPELLING = VectorSpelling(
     type=vector_type,
     load="vload{0}(0, {1})",
@@ -72,17 +107,31 @@ SPELLING = VectorSpelling(
 
 
 def _has(u: UOp) -> bool:
+    dtype, source = u.dtype, u.src[0].dtype
     if u.op is Op.CAST:
-        return _converts(u.src[0].dtype, u.dtype)
-    if u.op in EXACT:
-        return u.dtype in MEMORY and storage(u.dtype) is u.dtype
-    return u.op in OPS and u.dtype in FLOATS
+        return _converts(source, dtype)
+    if u.op is Op.BITCAST:
+        return source in MEMORY and dtype in MEMORY and source.itemsize == dtype.itemsize
+    if u.op in COMPARISONS:
+        return source in COMPARED
+    if u.op is Op.WHERE:
+        # Workaround copy-beside-arithmetic: related operands are chosen between one by one.
+        is_related = any(a in b.src for a in u.src for b in u.src)
+        return dtype in MEMORY and not is_related
+    if u.op in OF_INTEGERS and not dtype.is_float:
+        return dtype in MEMORY or (dtype is dtypes.bool and u.op in (Op.AND, Op.OR, Op.XOR))
+    return u.op in OPS and dtype in FLOATS
 
 
 def _converts(source: DType, to: DType) -> bool:
-    """Whether a conversion is that of CAST: of a float to an integer it is not."""
-    plain = all(d in MEMORY and storage(d) is d for d in (source, to))
-    return plain and (to.is_float or not source.is_float)
+    """Whether a conversion is that of CAST: of a float to an integer it is not, and a small float
+    rounds from float32.
+    """
+    if not {source, to} <= MEMORY:
+        return False
+    if storage(source) is not source or storage(to) is not to:
+        return dtypes.float32 in (source, to)
+    return to.is_float or not source.is_float
 
 
-VECTORS = Vectors(size=32, registers=16, widths=(2, 4, 8, 16), memory=MEMORY, has=_has)
+VECTORS = Vectors(size=32, registers=16, widths=WIDTHS, memory=MEMORY, has=_has)

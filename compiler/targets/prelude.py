@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from uop.compiler.targets import prelude_float, prelude_int
+from uop.compiler.targets import prelude_float, prelude_int, prelude_vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +43,6 @@ def _split(text: str) -> dict[str, Helper]:
     return helpers
 
 
-HELPERS: dict[str, Helper] = _split(f"{prelude_int.TEXT}\n\n{prelude_float.TEXT}")
+HELPERS: dict[str, Helper] = _split(
+    f"{prelude_int.TEXT}\n\n{prelude_float.TEXT}\n\n{prelude_vectors.TEXT}"
+)

@@ -50,7 +50,8 @@ FN f32 {name}_to_f32({unsigned} x) {{
   u32 m = (u32)x & {magnitude:#x}u;
   u32 sign = (u32)(x >> {sign_shift}) << 31;
   u32 ordinary = f32_to_bits(bits_to_f32(m << {shift}) * bits_to_f32({scale:#x}u));
-  return bits_to_f32(sign | (m > {largest:#x}u ? 0x7f800000u | ({special}) << {shift} : ordinary));
+  u32 special = 0x7f800000u | (m & {fraction:#x}u) << {shift};
+  return bits_to_f32(sign | (m > {largest:#x}u ? special : ordinary));
 }}
 """
 
@@ -104,36 +105,26 @@ def f32_field(exponent: int) -> int:
     return (exponent + 127) << 23
 
 
-def _from_f32(dtype: DType) -> str:
+def of_small(dtype: DType) -> dict[str, object]:
+    """The numbers of the casts between a small float and float32."""
     form = dtype.format
     shift = 23 - form.fraction_bits
-    return FROM_F32.format(
-        unsigned=f"u{dtype.bits}",
-        name=dtype.name,
-        sign_shift=dtype.bits - 1,
-        magic=f32_field(form.emin + shift),
-        half=(1 << (shift - 1)) - 1,
-        shift=shift,
-        rebias=(127 - form.bias) << form.fraction_bits,
-        smallest_normal=f32_field(form.emin),
-        largest=form.max_bits,
-        overflow=form.nan_bits if form.inf_bits is None else form.inf_bits,
-        nan=form.nan_bits,
-    )
-
-
-def _to_f32(dtype: DType) -> str:
-    form = dtype.format
-    return TO_F32.format(
-        unsigned=f"u{dtype.bits}",
-        name=dtype.name,
-        magnitude=form.sign_bit - 1,
-        sign_shift=dtype.bits - 1,
-        shift=23 - form.fraction_bits,
-        scale=f32_field(127 - form.bias),
-        largest=form.max_bits,
-        special=f"m & {form.fraction_mask:#x}u",
-    )
+    return {
+        "unsigned": f"u{dtype.bits}",
+        "name": dtype.name,
+        "sign_shift": dtype.bits - 1,
+        "magic": f32_field(form.emin + shift),
+        "half": (1 << (shift - 1)) - 1,
+        "shift": shift,
+        "rebias": (127 - form.bias) << form.fraction_bits,
+        "smallest_normal": f32_field(form.emin),
+        "largest": form.max_bits,
+        "overflow": form.nan_bits if form.inf_bits is None else form.inf_bits,
+        "nan": form.nan_bits,
+        "magnitude": form.sign_bit - 1,
+        "scale": f32_field(127 - form.bias),
+        "fraction": form.fraction_mask,
+    }
 
 
 def _trunc(dtype: DType) -> str:
@@ -162,13 +153,13 @@ def _to_int(source: DType, to: DType) -> str:
     )
 
 
-_SMALL = tuple(dtype for dtype in FLOATS if dtype.bits < 32)
+SMALL = tuple(dtype for dtype in FLOATS if dtype.bits < 32)
 _LARGE = tuple(dtype for dtype in FLOATS if dtype.bits >= 32)
 
 TEXT = "\n\n".join(
     [TO_ODD, CHOOSE]
-    + [_from_f32(dtype) for dtype in _SMALL]
-    + [_to_f32(dtype) for dtype in _SMALL]
+    + [FROM_F32.format(**of_small(dtype)) for dtype in SMALL]
+    + [TO_F32.format(**of_small(dtype)) for dtype in SMALL]
     + [_trunc(dtype) for dtype in _LARGE]
     + [_to_int(source, to) for source in _LARGE for to in INTS]
     + [

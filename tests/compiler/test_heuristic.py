@@ -64,7 +64,7 @@ CASES = {
     ),
     "a transpose has a tile": (
         UOp(Op.NEG, turned(x(256, 256))),
-        "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 8, UPCAST, INNER)",
+        "SPLIT(0, 16, UPCAST, INNER); SPLIT(2, 16, UPCAST, INNER)",
     ),
     "an odd size has no vectors": (UOp(Op.NEG, x((1 << 16) + 1)), ""),
     "little work stays as it is": (UOp(Op.NEG, x(1 << 10)), ""),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.compiler.targets.opencl import OPENCL
+from uop.compiler.targets.prelude_float import SMALL
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import DTypeArg, FlipArg, PermuteArg, ReduceArg
@@ -137,3 +138,42 @@ def test_sums_along_any_axis_in_any_tile(choice: st.DataObject) -> None:
         assert isinstance(result, dict)
         (found,) = result.values()
         np.testing.assert_array_equal(found, 3 * seen.sum(axis=axis, keepdims=True))
+
+
+@pytest.mark.parametrize("dtype", SMALL, ids=lambda d: d.name)
+def test_every_small_float_is_cast_in_vectors_as_alone(opencl: OpenCLDevice, dtype: DType) -> None:
+    """All bits of a small float to float32, and the neighbours of all that round to one."""
+    count = 1 << dtype.bits
+    bits = param(0, (count,), dtypes.uint16 if dtype.bits == 16 else dtypes.uint8)
+    small = UOp(Op.BITCAST, bits, arg=DTypeArg(dtype))
+    wide = UOp(
+        Op.BITCAST, UOp(Op.CAST, small, arg=DTypeArg(dtypes.float32)), arg=DTypeArg(dtypes.uint32)
+    )
+    patterns = np.arange(count, dtype=np.uint16 if dtype.bits == 16 else np.uint8)
+    ends = in_vectors_as_alone(opencl, wide, patterns)
+    halves = param(0, (count,), dtypes.uint32)
+    floats = UOp(Op.BITCAST, halves, arg=DTypeArg(dtypes.float32))
+    back = UOp(Op.BITCAST, UOp(Op.CAST, floats, arg=DTypeArg(dtype)), arg=DTypeArg(bits.dtype))
+    for near in (0, 1, 0x1000, 0x7FFF, 0x8000, 0xFFFF):
+        in_vectors_as_alone(opencl, back, ends + np.uint32(near))
+
+
+@pytest.mark.parametrize("op", [Op.EXP2, Op.LOG2, Op.SIN, Op.SQRT])
+def test_a_function_of_nan_is_nan_in_vectors_too(opencl: OpenCLDevice, op: Op) -> None:
+    values = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0, 0.5], np.float32)
+    root = UOp(op, param(0, (8,), dtypes.float32))
+    found = compile(root, optimizations=[parse_optimizations("SPLIT(0, 8, UPCAST)")])
+    assert f"{op.name.lower()}_float8(" in found.source
+    expected = compile(root, optimizations=()).run({0: values}, opencl)
+    np.testing.assert_array_equal(np.asarray(found.run({0: values}, opencl)), expected)
+
+
+def in_vectors_as_alone(opencl: OpenCLDevice, root: UOp, inputs: Array) -> Array:
+    """The result with vectors, which is that without."""
+    found = compile(root, optimizations=[parse_optimizations("SPLIT(0, 8, UPCAST)")])
+    assert "vload8" in found.source
+    assert ".s" not in found.source
+    result = np.asarray(found.run({0: inputs}, opencl))
+    alone = np.asarray(compile(root, optimizations=()).run({0: inputs}, opencl))
+    np.testing.assert_array_equal(result, alone)
+    return result

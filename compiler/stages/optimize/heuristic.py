@@ -30,8 +30,8 @@ ACCUMULATORS = 4
 """The vectors of a fold along its vectors: an addition takes as many cycles."""
 ROWS = 8
 """The most rows of a tile of accumulators."""
-TURNED = 8
-"""The sides of a tile of a transpose."""
+LINE = 64
+"""The bytes that a cache reads at once: the sides of a tile of a transpose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def heuristic(body: UOp, target: Target) -> tuple[Optimization, ...]:
     along = _along(loops, target, _itemsize(body))
     if along is None:
         folds_nothing = not any(loop.is_fold for loop in loops)
-        return _splits(loops, _turned(loops, TURNED)) if folds_nothing else ()
+        return _splits(loops, _turned(loops, LINE // _itemsize(body))) if folds_nothing else ()
     width = target.vector_width(along.bound, _itemsize(body))
     folds = any(loop.is_fold for loop in loops)
     others = [loop for loop in loops if loop is not along and not loop.is_fold and loop.repeats]
