@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
-from typing import cast
 
 from uop.compiler.rewrite import Rewriter
 from uop.compiler.simplify import int_value
@@ -235,7 +234,7 @@ class _Parts:
         shape, axes = u.src[0].shape, arg_of(u, ReduceArg).axes
         if len(group) == 1 and self.axis in axes and self._has_vector(u):
             folded = tuple(n if k in axes else 1 for k, n in enumerate(shape))
-            vectors = self._grouped(folded, cast(int, self.axis))
+            vectors = self._grouped(folded, self.axis)
             moved = [
                 [tuple(_moved(group[0], dict(enumerate(p)), axes) for p in v)] for v in vectors
             ]
