@@ -36,13 +36,24 @@ def plan(root: UOp, fired: Fired = quietly) -> UOp:
     places = shared(lifetimes(order))
     if all(buffer is place for buffer, place in places.items()):
         return root
+    holds: dict[UOp, UOp] = {}
     users: dict[UOp, list[UOp]] = {}
     new: dict[UOp, UOp] = {}
     for call in order:
-        arguments = [_moved(a, places, users, new) for a in call.src[1:]]
+        passed = [_passed(a) for a in call.src[1:]]
+        arguments = []
+        for a, buffer in zip(call.src[1:], passed, strict=True):
+            place = places.get(buffer, buffer)
+            before = [new[c] for c in a.src[1:]] if a.op is Op.AFTER else []
+            if holds.get(place, buffer) is not buffer:
+                # The first user waits for those of the buffer that had its memory before.
+                before += users[holds[place]]
+            holds[place] = buffer
+            distinct = dict.fromkeys(before)
+            arguments.append(UOp(Op.AFTER, place, *distinct) if distinct else place)
         new[call] = UOp(Op.CALL, call.src[0], *arguments)
-        for a in call.src[1:]:
-            users.setdefault(_passed(a), []).append(new[call])
+        for buffer in passed:
+            users.setdefault(buffer, []).append(new[call])
     planned = root.substitute(new)
     check_shared(order, places)
     return planned
@@ -66,39 +77,19 @@ def _passed(argument: UOp) -> UOp:
 def shared(alive: Sequence[Lifetime]) -> dict[UOp, UOp]:
     """For each temporary the BUFFER that it uses: of the same dtype and size, and free by then."""
     places: dict[UOp, UOp] = {}
-    free_after: dict[UOp, int] = {}
+    free_after: dict[object, dict[UOp, int]] = {}
     for life in alive:
-        place = next(
-            (p for p, last in free_after.items() if last < life.first and _fits(p, life.buffer)),
-            life.buffer,
-        )
-        places[life.buffer] = place
-        free_after[place] = life.last
+        fitting = free_after.setdefault(_need(life.buffer), {})
+        free = (place for place, last in fitting.items() if last < life.first)
+        places[life.buffer] = place = next(free, life.buffer)
+        fitting[place] = life.last
     return places
 
 
-def _fits(place: UOp, buffer: UOp) -> bool:
-    def need(u: UOp) -> tuple[DType, Sizes, object]:
-        sizes = (math.prod(u.shape),) if is_fixed(u.shape) else u.shape
-        return u.dtype, sizes, u.device
-
-    return need(place) == need(buffer)
-
-
-def _moved(
-    argument: UOp, places: dict[UOp, UOp], users: dict[UOp, list[UOp]], new: dict[UOp, UOp]
-) -> UOp:
-    """An argument in its new BUFFER, AFTER the CALLs it depends on and the last users of that
-    BUFFER.
-    """
-    buffer = _passed(argument)
-    place = places.get(buffer, buffer)
-    before = [new[c] for c in argument.src[1:]] if argument.op is Op.AFTER else []
-    if buffer not in users:
-        before += [c for other, at in places.items() if at is place and other is not buffer
-                   for c in users.get(other, ())]  # fmt: skip
-    distinct = dict.fromkeys(before)
-    return UOp(Op.AFTER, place, *distinct) if distinct else place
+def _need(buffer: UOp) -> tuple[DType, Sizes, object]:
+    """What buffers that share memory have in common."""
+    sizes = (math.prod(buffer.shape),) if is_fixed(buffer.shape) else buffer.shape
+    return buffer.dtype, sizes, buffer.device
 
 
 def check_shared(calls: Sequence[UOp], places: dict[UOp, UOp]) -> None:

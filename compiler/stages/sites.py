@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from uop.spec.args import FlipArg, PermuteArg, ReduceArg, arg_of
 from uop.spec.graph import views_of
@@ -135,7 +135,7 @@ class Loops:
         match u.op:
             case Op.PERMUTE:
                 moved = dict(zip(arg_of(u, PermuteArg).order, axes, strict=True))
-                return replace(site, axes=tuple(moved[k] for k in range(len(axes))))
+                return Site(site.kernel, tuple(moved[k] for k in range(len(axes))), site.key)
             case Op.FLIP if any(arg_of(u, FlipArg).flags):
                 return self._computed(site, axes, u)
             case Op.SHRINK | Op.PAD if s.shape != u.shape:
@@ -150,14 +150,14 @@ class Loops:
                     else axis
                     for k, axis in enumerate(axes)
                 ]
-                return replace(site, axes=tuple(fresh))
+                return Site(site.kernel, tuple(fresh), site.key)
             case Op.STACK:
-                return replace(site, axes=axes[1:])
+                return Site(site.kernel, axes[1:], site.key)
             case Op.GETADDR:
                 return self._computed(site, (NONE.union(*axes),) * len(s.shape), (u, s))
         aligned = axes[len(axes) - len(s.shape) :]
         here = (NONE if dim == 1 else axis for axis, dim in zip(aligned, s.shape, strict=True))
-        return replace(site, axes=tuple(here))
+        return Site(site.kernel, tuple(here), site.key)
 
     def _reshaped(self, u: UOp, s: UOp, site: Site) -> Site:
         """Groups of axes of as many elements keep to themselves."""
@@ -165,7 +165,9 @@ class Loops:
         old, new = ([dim for dim in shape if dim != 1] for shape in (s.shape, u.shape))
         if old == new:
             rest = iter(wide)
-            return replace(site, axes=tuple(NONE if d == 1 else next(rest) for d in s.shape))
+            return Site(
+                site.kernel, tuple(NONE if d == 1 else next(rest) for d in s.shape), site.key
+            )
         found = [NONE] * len(s.shape)
         for inner, outer in _groups(s.shape, u.shape):
             here = NONE.union(*(site.axes[k] for k in outer))
@@ -182,7 +184,7 @@ class Loops:
             own = site.axes[used : used + len(i.shape)]
             used += len(i.shape)
             axes.append(NONE.union(*own))
-            yield i, replace(site, axes=own)
+            yield i, Site(site.kernel, own, site.key)
         yield source, self._computed(site, (*axes, *site.axes[used:]), u)
 
     def _bits(self, u: UOp, site: Site) -> Iterator[tuple[UOp, Site]]:

@@ -87,10 +87,11 @@ def variables(root: UOp) -> tuple[UOp, ...]:
 
 def is_size(u: UOp) -> bool:
     """Whether an index is a number or computed from variables, so that it is one size."""
+    # Buffers after many CALLs are asked too: the walk starts only where the root may be one.
+    if u.dtype is not dtypes.index:
+        return False
     nodes = toposort([u], lambda v: () if is_variable(v) else v.src)
-    return u.dtype is dtypes.index and all(
-        v.op in EXACT or v.op is Op.CONST or is_variable(v) for v in nodes
-    )
+    return all(v.op in EXACT or v.op is Op.CONST or is_variable(v) for v in nodes)
 
 
 def spelled(size: int | UOp) -> int | str:
