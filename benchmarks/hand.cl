@@ -1,0 +1,40 @@
+// What a hand writes for a CPU: FLOATS is its native vector of WIDTH float32.
+#pragma OPENCL FP_CONTRACT OFF
+#define JOINED(a, b) a##b
+#define NAMED(a, b) JOINED(a, b)
+#define FLOATS NAMED(float, WIDTH)
+#define READ NAMED(vload, WIDTH)
+#define WRITE NAMED(vstore, WIDTH)
+
+#define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+#define START(r) FLOATS left##r = 0.0f, right##r = 0.0f;
+#define ADD(r) \
+  { \
+    const FLOATS x = rows[r * k + i]; \
+    left##r = left##r + x * first; \
+    right##r = right##r + x * second; \
+  }
+#define FINISH(r) \
+  WRITE(left##r, 0, c + (row + r) * n + column); \
+  WRITE(right##r, 1, c + (row + r) * n + column);
+
+// c[m,n] = a[m,k] @ b[k,n]: an item has 8 rows by 2 vectors of c in registers, and one loop over k.
+// m is a multiple of 8, n of 2 vectors; items: (n / (2 * WIDTH), m / 8). Written out, because PoCL
+// leaves arrays in memory.
+kernel void gemm(global float* c, global const float* a, global const float* b, int n, int k) {
+  const int column = get_global_id(0) * 2 * WIDTH;
+  const int row = get_global_id(1) * 8;
+  global const float* rows = a + row * k;
+  EACH_ROW(START)
+  for (int i = 0; i < k; i++) {
+    const FLOATS first = READ(0, b + i * n + column);
+    const FLOATS second = READ(1, b + i * n + column);
+    EACH_ROW(ADD)
+  }
+  EACH_ROW(FINISH)
+}
+
+kernel void copy(global float* to, global const float* from) {
+  const size_t i = get_global_id(0);
+  WRITE(READ(i, from), i, to);
+}

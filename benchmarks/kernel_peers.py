@@ -1,0 +1,158 @@
+"""The contenders of `kernels.py`: each is ready to compute a work again and again.
+
+The data of a peer are in place before its time counts, its kernels are built, and its result stays
+where it is. tinygrad's kernels are those of its heuristic, without BEAM. They are launched on its
+own buffers by its own runtime; what it does in Python to schedule them does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from kernel_works import Array, Work
+
+from uop.compiler.pipeline import compile
+from uop.compiler.runtime.opencl import BuiltOpenCL, OpenCLDevice
+from uop.conformance.backends.tinygrad import ERRORS, load
+from uop.spec.errors import UnsupportedError
+
+HAND = Path(__file__).with_name("hand.cl")
+ROWS = 8
+WIDEST = {"pocl": 8}
+"""PoCL 3.0 names 16 as native, and crashes on it where its LLVM knows no AVX-512."""
+GROUP = 16
+"""The work items of a group, which were fastest on the machines tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One that is timed."""
+
+    name: str
+    begin: Callable[[], object]
+    """Computes the work, or puts that on a queue."""
+    finish: Callable[[], object]
+    """Waits for the queue."""
+    result: Callable[[], Array]
+
+
+def nothing() -> None:
+    """What is left to wait for where a call returns a result."""
+
+
+def ours(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer:
+    """What our compiler makes of it."""
+    program = compile(work.root, "opencl")
+    executable = program.executable
+    built = device.build(program.source)
+    inputs = dict(enumerate(data))
+    held = [device._upload(contents) for contents in executable.contents(inputs)]
+    launches = executable.launches()
+
+    def begin() -> None:
+        for launch in launches:
+            device._launch(built.kernel(launch.kernel), launch, held)
+
+    def result() -> Array:
+        contents = [
+            _read(device, buffer, size) for buffer, size in zip(held, executable.sizes, strict=True)
+        ]
+        return cast(Array, executable.output(contents))
+
+    return Peer("uop", begin, device.queue.finish, result)
+
+
+def hand(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer | None:
+    """The gemm that a hand writes; None for other work."""
+    if work.hand is None:
+        return None
+    m, n, k = work.hand
+    width, built = _by_hand(device)
+    a, b, c = (_buffer(device, array) for array in (*data, np.empty((m, n), np.float32)))
+    kernel = built.kernel("gemm")
+    columns = n // (2 * width)
+
+    def begin() -> None:
+        kernel.set_args(c, a, b, np.int32(n), np.int32(k))
+        size, group = (columns, m // ROWS), (min(GROUP, columns), 1)
+        device.cl.enqueue_nd_range_kernel(device.queue, kernel, size, group)
+
+    def result() -> Array:
+        return _read(device, c, 4 * m * n).view(np.float32).reshape(m, n)
+
+    return Peer("hand", begin, device.queue.finish, result)
+
+
+def copy(device: OpenCLDevice, count: int) -> Peer:
+    """A copy of float32s on the device, which bounds what moves memory."""
+    width, built = _by_hand(device)
+    data = np.arange(count, dtype=np.float32)
+    source, target = (_buffer(device, data) for _ in range(2))
+    kernel = built.kernel("copy")
+
+    def begin() -> None:
+        # OpenCL does not keep the memory of arguments alive: this function does.
+        kernel.set_args(target, source)
+        device.cl.enqueue_nd_range_kernel(device.queue, kernel, (count // width,), (256,))
+
+    return Peer("copy", begin, device.queue.finish, lambda: _read(device, target, data.nbytes))
+
+
+def by_numpy(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer:
+    """numpy, whose gemm of floats is that of BLAS."""
+    return Peer("numpy", lambda: work.numpy(*data), nothing, lambda: work.numpy(*data))
+
+
+def tinygrad(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer:
+    """tinygrad on the same driver; UnsupportedError where it does not compile the work."""
+    module = load("CL")
+    opened, realize = module.Device["CL"], module.engine.realize
+    try:
+        tensors = [module.Tensor(array, device="CL").realize() for array in data]
+        out = work.tinygrad(*tensors).contiguous()
+        linear, _ = out.linear_with_vars()
+        launches = [_launch(realize, call) for call in realize.compile_linear(linear).src]
+    except (module.device.CompileError, *ERRORS) as error:
+        raise UnsupportedError(f"{type(error).__name__}: {error}") from error
+
+    def begin() -> None:
+        for launch in launches:
+            launch()
+
+    return Peer("tinygrad", begin, opened.synchronize, lambda: cast(Array, out.numpy()))
+
+
+def _launch(realize: Any, call: Any) -> Callable[[], object]:
+    """A function that puts a compiled kernel of tinygrad on its queue."""
+    kernel = call.src[0]
+    if kernel.op.name != "PROGRAM":
+        raise UnsupportedError(f"a step of its that is no kernel: {kernel.op.name}")
+    runtime = realize.get_runtime("CL", kernel)
+    arguments = realize.get_call_arg_uops(call)
+    memory = [arguments[k].buffer.ensure_allocated()._buf for k in kernel.arg.globals]
+    groups, group = kernel.arg.launch_dims({})
+    return lambda: runtime(*memory, global_size=groups, local_size=group)
+
+
+def _by_hand(device: OpenCLDevice) -> tuple[int, BuiltOpenCL]:
+    """The width of vectors of float32, and the kernels by hand for it."""
+    width = device.context.devices[0].native_vector_width_float
+    width = min(width, WIDEST.get(device.variant, width))
+    return width, device.build(f"#define WIDTH {width}\n" + HAND.read_text("utf-8"))
+
+
+def _buffer(device: OpenCLDevice, array: Array) -> Any:
+    flags = device.cl.mem_flags
+    return device.cl.Buffer(
+        device.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=np.ascontiguousarray(array)
+    )
+
+
+def _read(device: OpenCLDevice, buffer: Any, size: int) -> Array:
+    data = np.empty(size, np.uint8)
+    device.cl.enqueue_copy(device.queue, data, buffer)
+    return data

@@ -1,0 +1,135 @@
+"""How fast compiled kernels are, next to others on the same device.
+
+`python benchmarks/kernels.py [PART...]` times the works whose names have one of these words, by
+default all. All peers of a work run in turn, and a time is the median of their turns. What a peer
+cannot do is said under the table with the reason; a wrong result is not timed.
+"""
+
+from __future__ import annotations
+
+import os
+
+# Else the threads of BLAS wait in a loop for the next call, beside what is timed after them.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import cast
+
+import click
+from kernel_peers import Peer, by_numpy, copy, hand, ours, tinygrad
+from kernel_works import WORKS, Work
+
+from uop.compiler.execute import open_device
+from uop.compiler.pipeline import find_target
+from uop.compiler.runtime.opencl import OpenCLDevice
+from uop.spec.errors import UopError
+
+PEERS = {"uop": ours, "tinygrad": tinygrad, "hand": hand, "numpy": by_numpy}
+TURN = 0.01
+"""The least seconds of a turn: what is short runs several times in one."""
+TURNS, SECONDS = 15, 4.0
+"""The turns of each peer, and the seconds for all turns of a work: what is slow has fewer."""
+FEWEST = 3
+PAUSE = 0.002
+COPIED = 1 << 22
+
+
+@dataclass(slots=True)
+class Timed:
+    """A work with the times of its peers, and why others have none."""
+
+    work: Work
+    seconds: dict[str, float] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+def timed(work: Work, device: OpenCLDevice) -> Timed:
+    """Time a work on all peers whose result is right."""
+    data, found, peers = work.data(), Timed(work), []
+    for name, make in PEERS.items():
+        try:
+            if (peer := make(work, data, device)) is None:
+                continue
+            peer.begin()
+            peer.finish()
+            wrong = work.differs(peer.result(), data)
+        except UopError as error:
+            found.missing[name] = str(error)
+            continue
+        if wrong:
+            found.missing[name] = f"the result is {wrong}"
+        else:
+            peers.append(peer)
+    found.seconds = alternated(peers)
+    return found
+
+
+def alternated(peers: Sequence[Peer]) -> dict[str, float]:
+    """The median seconds of each peer, all in turn, so that a busy moment meets all of them."""
+    repeats = {peer.name: max(1, round(TURN / turn(peer, 1))) for peer in peers}
+    taken: dict[str, list[float]] = {peer.name: [] for peer in peers}
+    begun = time.perf_counter()
+    for number in range(TURNS):
+        if number >= FEWEST and time.perf_counter() - begun > SECONDS:
+            break
+        for peer in peers:
+            taken[peer.name].append(turn(peer, repeats[peer.name]))
+            time.sleep(PAUSE)
+    return {name: median(each) for name, each in taken.items()}
+
+
+def turn(peer: Peer, repeats: int) -> float:
+    """The seconds of one run of several."""
+    begun = time.perf_counter()
+    for _ in range(repeats):
+        peer.begin()
+    peer.finish()
+    return (time.perf_counter() - begun) / repeats
+
+
+def row(found: Timed, copied: float) -> str:
+    """The times in ms, ours as a multiple of each other, and what ours amounts to."""
+    cells = [found.work.name]
+    cells += [f"{found.seconds[p] * 1e3:.3g}" if p in found.seconds else "" for p in PEERS]
+    mine = found.seconds.get("uop")
+    for name in list(PEERS)[1:]:
+        other = found.seconds.get(name)
+        cells.append(f"{mine / other:.2f}" if mine and other else "")
+    cells.append(_rate(found.work, mine, copied) if mine else "")
+    return f"| {' | '.join(cells)} |"
+
+
+def _rate(work: Work, seconds: float, copied: float) -> str:
+    if work.flops:
+        return f"{work.flops / seconds / 1e9:.3g} GFLOP/s"
+    rate = work.bytes / seconds
+    return f"{rate / 1e9:.3g} GB/s, {rate / copied:.0%} of a copy"
+
+
+@click.command(help=__doc__)
+@click.argument("parts", nargs=-1)
+def main(parts: tuple[str, ...]) -> None:
+    chosen = [w for w in WORKS if not parts or any(part in w.name for part in parts)]
+    if not chosen:
+        there = ", ".join(work.name for work in WORKS)
+        raise click.UsageError(f"no work has {' or '.join(parts)} in its name: {there}")
+    device = cast(OpenCLDevice, open_device(find_target("opencl")))
+    copied = 8 * COPIED / alternated([copy(device, COPIED)])["copy"]
+    click.echo(f"{device.machine}; a copy of 16 MiB: {copied / 1e9:.3g} GB/s\n")
+    others = list(PEERS)[1:]
+    click.echo(f"| work | {' | '.join(f'{p}, ms' for p in PEERS)} | "
+               f"{' | '.join(f'uop / {p}' for p in others)} | uop |")  # fmt: skip
+    click.echo("|---" + "|---:" * (len(PEERS) + len(others)) + "|---|")
+    missing: list[str] = []
+    for work in chosen:
+        found = timed(work, device)
+        click.echo(row(found, copied))
+        missing += [f"- {work.name}, {name}: {why}" for name, why in found.missing.items()]
+    click.echo("\n" + "\n".join(missing) if missing else "")
+
+
+if __name__ == "__main__":
+    main()
