@@ -15,7 +15,9 @@ from typing import Any, cast
 import numpy as np
 from kernel_works import Array, Work
 
+from uop.compiler.array import DeviceArray, from_array
 from uop.compiler.pipeline import compile
+from uop.compiler.runtime.device import upload
 from uop.compiler.runtime.opencl import BuiltOpenCL, OpenCLDevice
 from uop.conformance.backends.tinygrad import ERRORS, load
 from uop.spec.errors import UnsupportedError
@@ -46,24 +48,14 @@ def nothing() -> None:
 
 def ours(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer:
     """What our compiler makes of it."""
-    program = compile(work.root, "opencl")
-    executable = program.executable
-    built = device.build(program.source)
-    inputs = dict(enumerate(data))
-    held = [device._upload(contents) for contents in executable.contents(inputs)]
-    launches = executable.launches()
+    loaded = compile(work.root, "opencl").load(device)
+    inputs = {slot: from_array(array, device) for slot, array in enumerate(data)}
+    kept = [loaded.run_kept(inputs)]
 
     def begin() -> None:
-        for launch in launches:
-            device._launch(built.kernel(launch.kernel), launch, held)
+        kept[0] = loaded.run_kept(inputs)
 
-    def result() -> Array:
-        contents = [
-            _read(device, buffer, size) for buffer, size in zip(held, executable.sizes, strict=True)
-        ]
-        return cast(Array, executable.output(contents))
-
-    return Peer("uop", begin, device.queue.finish, result)
+    return Peer("uop", begin, device.finish, lambda: cast(DeviceArray, kept[0]).numpy())
 
 
 def hand(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer | None:
@@ -72,7 +64,8 @@ def hand(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer | None
         return None
     m, n, k = work.hand
     width, built = _by_hand(device)
-    a, b, c = (_buffer(device, array) for array in (*data, np.empty((m, n), np.float32)))
+    a, b = (upload(device, array) for array in data)
+    c = device.allocate(4 * m * n)
     kernel = built.kernel("gemm")
     columns = n // (2 * width)
 
@@ -82,16 +75,16 @@ def hand(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer | None
         device.cl.enqueue_nd_range_kernel(device.queue, kernel, size, group)
 
     def result() -> Array:
-        return _read(device, c, 4 * m * n).view(np.float32).reshape(m, n)
+        return device.read(c, 4 * m * n).view(np.float32).reshape(m, n)
 
-    return Peer("hand", begin, device.queue.finish, result)
+    return Peer("hand", begin, device.finish, result)
 
 
 def copy(device: OpenCLDevice, count: int) -> Peer:
     """A copy of float32s on the device, which bounds what moves memory."""
     width, built = _by_hand(device)
     data = np.arange(count, dtype=np.float32)
-    source, target = (_buffer(device, data) for _ in range(2))
+    source, target = (upload(device, data) for _ in range(2))
     kernel = built.kernel("copy")
 
     def begin() -> None:
@@ -99,7 +92,7 @@ def copy(device: OpenCLDevice, count: int) -> Peer:
         kernel.set_args(target, source)
         device.cl.enqueue_nd_range_kernel(device.queue, kernel, (count // width,), (256,))
 
-    return Peer("copy", begin, device.queue.finish, lambda: _read(device, target, data.nbytes))
+    return Peer("copy", begin, device.finish, lambda: device.read(target, data.nbytes))
 
 
 def by_numpy(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer:
@@ -143,16 +136,3 @@ def _by_hand(device: OpenCLDevice) -> tuple[int, BuiltOpenCL]:
     width = device.context.devices[0].native_vector_width_float
     width = min(width, WIDEST.get(device.variant, width))
     return width, device.build(f"#define WIDTH {width}\n" + HAND.read_text("utf-8"))
-
-
-def _buffer(device: OpenCLDevice, array: Array) -> Any:
-    flags = device.cl.mem_flags
-    return device.cl.Buffer(
-        device.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=np.ascontiguousarray(array)
-    )
-
-
-def _read(device: OpenCLDevice, buffer: Any, size: int) -> Array:
-    data = np.empty(size, np.uint8)
-    device.cl.enqueue_copy(device.queue, data, buffer)
-    return data

@@ -4,17 +4,16 @@ are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uop.compiler.runtime.binary import Binary
-from uop.compiler.runtime.device import Built, Device, Launch
+from uop.compiler.runtime.device import Built, Device, Launch, Memory
 from uop.compiler.stages.grid import grid_of, is_grouped, runs, work_items
 from uop.compiler.stages.render import numbers, params, written_params
 from uop.compiler.targets.target import Target
@@ -35,6 +34,8 @@ from uop.spec.uop import UOp
 Array = NDArray[Any]
 Inputs = Mapping[int, Array]
 Output = Array | tuple[Array, ...] | dict[int, Array]
+
+T = TypeVar("T")
 
 POISON = 0xA5
 """The value of every unwritten byte of memory."""
@@ -80,16 +81,16 @@ class HostStep:
     numbers: tuple[Array, ...]
     buffers: tuple[int, ...]
 
-    def run(self, contents: Sequence[Array], buffers: Sequence[UOp]) -> list[Array]:
-        """The contents of all buffers after the function."""
-        given = [_typed(contents[k], buffers[k]).flatten() for k in self.buffers]
+    def run(self, device: Device, held: Sequence[Memory], buffers: Sequence[UOp]) -> None:
+        """Run the function on the memory of all buffers, by number."""
+        given = [
+            typed(device.read(held[k], size_of(u)), np_dtype(u.dtype), (-1,))
+            for k, u in ((k, buffers[k]) for k in self.buffers)
+        ]
         results = self.function.meaning(given, *self.numbers)
-        after = list(contents)
         for position, data in zip(self.function.writes, results, strict=True):
             number = self.buffers[position]
-            written = np.array(data, np_dtype(buffers[number].dtype))
-            after[number] = written.reshape(-1).view(np.uint8)
-        return after
+            device.write(held[number], np.array(data, np_dtype(buffers[number].dtype)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +125,7 @@ class Executable:
     @property
     def sizes(self) -> tuple[int, ...]:
         """The size of each buffer in bytes."""
-        return tuple(size(u.shape) * u.dtype.itemsize for u in self.buffers)
+        return tuple(map(size_of, self.buffers))
 
     @property
     def has_variables(self) -> bool:
@@ -133,7 +134,7 @@ class Executable:
             map(is_variable, self.slots.values())
         )
 
-    def bound(self, inputs: Inputs) -> Executable:
+    def bound(self, inputs: Mapping[int, Any]) -> Executable:
         """The same kernels for one binding: the variables are bound to their inputs.
 
         InvalidError for a missing variable, and for a number outside its range.
@@ -156,59 +157,50 @@ class Executable:
             ),
         )
 
-    def check_inputs(self, inputs: Inputs) -> None:
-        """InvalidError for a missing or unknown input, and for one of a wrong shape or dtype."""
+    def check_inputs(self, inputs: Mapping[int, Any]) -> None:
+        """InvalidError for a missing or unknown input, and for one of a wrong shape or dtype.
+
+        An input is an array, or anything with a shape and a dtype of numpy.
+        """
         check_slots(self.slots, inputs.keys())
         for slot, array in inputs.items():
-            actual, u = np.asarray(array), self.slots[slot]
+            actual, u = array if hasattr(array, "dtype") else np.asarray(array), self.slots[slot]
             if actual.shape != u.shape or actual.dtype != np_dtype(u.dtype):
                 raise misfit(slot, u, f"{actual.dtype}{list(actual.shape)}")
 
     def contents(self, inputs: Inputs) -> list[Array]:
         """The initial contents of each buffer, as bytes."""
-        return [_initial(u, inputs) for u in self.buffers]
+        return [initial(u, inputs) for u in self.buffers]
 
     def output(self, contents: Sequence[Array]) -> Output:
         """The results in the final contents of the buffers."""
-        by_slot = {
-            slot_of(u): _typed(held, u)
-            for u, held in zip(self.buffers, contents, strict=True)
-            if u.op is Op.BUFFER
-        }
+        return self.arranged(
+            {
+                slot_of(u): typed(held, np_dtype(u.dtype), u.shape)
+                for u, held in zip(self.buffers, contents, strict=True)
+                if u.op is Op.BUFFER
+            }
+        )
+
+    def arranged(self, by_slot: Mapping[int, T]) -> T | tuple[T, ...] | dict[int, T]:
+        """The results as the program returns them: one, a tuple, or a dict by slot."""
         if self.root is Op.TUPLE:
             return tuple(by_slot[slot] for slot in self.results)
         if self.root is Op.SINK:
             return {slot: by_slot[slot] for slot in self.results}
         return by_slot[self.results[0]]
 
-    def run(self, inputs: Inputs, source: str, device: Device | None = None) -> Output:
-        """Run on a device, by default that of the target."""
-        bound = self.bound(inputs)
-        numbers = self.slots.keys() - bound.slots.keys()
-        rest = {slot: data for slot, data in inputs.items() if slot not in numbers}
-        return bound.run_bound(rest, source, device)
+    def launches(self) -> list[Launch]:
+        """The launches of its kernels, in order."""
+        return [launch for launch in self.launched() if isinstance(launch, Launch)]
 
-    def run_bound(self, inputs: Inputs, source: str, device: Device | None = None) -> Output:
-        """Run a program whose variables are bound."""
-        self.check_inputs(inputs)
-        contents = self.contents(inputs)
-        for of, group in groupby(self.steps, _runner):
-            if isinstance(of, HostStep):
-                contents = of.run(contents, self.buffers)
-                continue
-            device = device or open_device(self.target)
-            built = build(device, source) if of is None else load(device, of)
-            launches = self.launches(step for step in group if isinstance(step, Step))
-            contents = device.run(built, launches, contents)
-        return self.output(contents)
-
-    def launches(self, steps: Iterable[Step] | None = None) -> list[Launch]:
-        """The launches of some steps, by default of all its kernels, in order."""
+    def launched(self) -> list[HostStep | Launch]:
+        """The steps that have work, in order, each kernel as its launch."""
         names = self.names()
         return [
-            launch_of(step, step.binary.kernel if step.binary else names[step.linear], self.target)
-            for step in (self.kernels if steps is None else steps)
-            if runs(step.linear, step.numbers)
+            step if isinstance(step, HostStep) else launch_of(step, names, self.target)
+            for step in self.steps
+            if isinstance(step, HostStep) or runs(step.linear, step.numbers)
         ]
 
     def unwritten(self, inputs: Inputs) -> frozenset[int]:
@@ -220,20 +212,18 @@ class Executable:
         )
 
 
-def _runner(step: Step | HostStep) -> HostStep | Binary | None:
-    """What runs a step: itself, machine code, or for None the source."""
-    return step if isinstance(step, HostStep) else step.binary
-
-
-def launch_of(step: Step, name: str, target: Target) -> Launch:
+def launch_of(step: Step, names: Mapping[UOp, str], target: Target) -> Launch:
     """The launch of a kernel, in the workgroups that it requires or else of the target's size."""
+    name = step.binary.kernel if step.binary else names[step.linear]
     integers = tuple(step.numbers.values())
     if is_grouped(step.linear):
         grid = grid_of(step.linear, step.numbers)
-        return Launch(name, step.arguments, grid.groups, grid.items, integers)
-    items = work_items(step.linear, step.numbers)
-    size = target.local_size if items else 1
-    return Launch.covering(name, step.arguments, items, size, integers)
+        launch = Launch(name, step.arguments, grid.groups, grid.items, integers)
+    else:
+        items = work_items(step.linear, step.numbers)
+        size = target.local_size if items else 1
+        launch = Launch.covering(name, step.arguments, items, size, integers)
+    return replace(launch, binary=step.binary)
 
 
 def checked_number(variable: UOp, array: Array) -> int:
@@ -306,19 +296,24 @@ def _host_step(body: UOp, buffers: tuple[int, ...]) -> HostStep:
     return HostStep(function, numbers, buffers)
 
 
-def _initial(u: UOp, inputs: Inputs) -> Array:
+def initial(u: UOp, inputs: Inputs) -> Array:
     if u.op is Op.BINARY:
         return np.frombuffer(arg_of(u, BinaryArg).data, np.uint8)
     if slot_of(u) in inputs:
         return np.ascontiguousarray(inputs[slot_of(u)]).reshape(-1).view(np.uint8)
-    return np.full(size(u.shape) * u.dtype.itemsize, POISON, np.uint8)
+    return np.full(size_of(u), POISON, np.uint8)
 
 
-def _typed(contents: Array, u: UOp) -> Array:
-    """Bytes as the elements of a buffer; any nonzero byte of a bool is 1."""
-    if u.dtype is dtypes.bool:
-        return np.not_equal(contents, 0).reshape(u.shape)
-    return contents.view(np_dtype(u.dtype)).reshape(u.shape)
+def size_of(u: UOp) -> int:
+    """The size of a buffer in bytes."""
+    return size(u.shape) * u.dtype.itemsize
+
+
+def typed(contents: Array, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
+    """Bytes as the elements of an array; any nonzero byte of a bool is 1."""
+    if dtype == np.bool:
+        return np.not_equal(contents, 0).reshape(shape)
+    return contents.view(dtype).reshape(shape)
 
 
 @cache

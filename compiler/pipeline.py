@@ -10,6 +10,7 @@ from inspect import getdoc, getmodule
 from uop.compiler.barriers import refuse_divergent
 from uop.compiler.execute import Executable, Inputs, Output, executable
 from uop.compiler.kernels import binaries_of, first_stage, with_constants, without_binaries
+from uop.compiler.loaded import Loaded
 from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.runtime.binary import Binary, digest
 from uop.compiler.runtime.device import Compiler, Device
@@ -140,7 +141,14 @@ class Compiled:
 
         Returns an array, a tuple for a TUPLE, or for a SINK a dict of the contents by slot.
         """
-        return self.executable.run(inputs or {}, self.source, device)
+        with self.load(device) as loaded:
+            return loaded.run(inputs)
+
+    def load(self, device: Device | None = None) -> Loaded:
+        """Load the program on a device, by default that of the target, to run it again and again
+        there: on arrays, or on what earlier runs left on the device.
+        """
+        return Loaded(self.executable, self.source, device)
 
 
 def compile(

@@ -129,6 +129,10 @@ class LaunchError(BackendError):
     """A kernel was built, but went wrong when it ran."""
 
 
+class OutOfMemoryError(LaunchError):
+    """A device has less free memory than a program needs; what it holds stays usable."""
+
+
 class DeviceLostError(UopError):
     """A process cannot use its device any more; only another process can."""
 

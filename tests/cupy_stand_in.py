@@ -60,17 +60,32 @@ class DeviceArray:
         self.nbytes = memory.nbytes
         self.data = self
 
+    def __getitem__(self, part: slice) -> DeviceArray:
+        return DeviceArray(self.memory[part])
+
+    def set(self, host: NDArray[Any]) -> None:
+        check()
+        assert (host.dtype, host.shape) == (self.memory.dtype, self.memory.shape)
+        self.memory[...] = host
+
     def copy_from_device_async(self, source: DeviceArray, size: int) -> None:
         self.memory.view(np.uint8)[:size] = source.memory.view(np.uint8)[:size]
 
 
 def asarray(a: NDArray[Any]) -> DeviceArray:
-    check()
     if a.dtype.kind not in "?biufc":
         raise ValueError(f"Unsupported dtype {a.dtype}")
-    if a.nbytes > MEMORY:
-        raise OutOfMemoryError(f"Out of memory allocating {a.nbytes:,} bytes")
-    return DeviceArray(np.array(a, order="C"))
+    new = empty(a.shape, a.dtype)
+    new.set(a)
+    return new
+
+
+def empty(shape: int | tuple[int, ...], dtype: Any) -> DeviceArray:
+    check()
+    memory = np.empty(shape, dtype)
+    if memory.nbytes > MEMORY:
+        raise OutOfMemoryError(f"Out of memory allocating {memory.nbytes:,} bytes")
+    return DeviceArray(memory)
 
 
 def asnumpy(a: DeviceArray) -> NDArray[Any]:
@@ -181,6 +196,8 @@ cuda = SimpleNamespace(
     ),
 )
 MODULES = {
-    "cupy": SimpleNamespace(asarray=asarray, asnumpy=asnumpy, cuda=cuda, __version__=__version__),
+    "cupy": SimpleNamespace(
+        asarray=asarray, asnumpy=asnumpy, cuda=cuda, empty=empty, __version__=__version__
+    ),
     "cupy_backends.cuda.libs.nvrtc": nvrtc,
 }

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from math import prod
+from typing import Any, cast
 
 import numpy as np
 
-from uop.compiler.runtime.device import Compiler, Contents, Launch, check_group, require
-from uop.spec.errors import BackendError, DeviceLostError, LaunchError, UnsupportedError
+from uop.compiler.runtime.device import (
+    Built,
+    Compiler,
+    Contents,
+    Launch,
+    Runs,
+    as_bytes,
+    check_group,
+    require,
+)
+from uop.spec.errors import (
+    BackendError,
+    DeviceLostError,
+    LaunchError,
+    OutOfMemoryError,
+    UnsupportedError,
+)
 
 OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 """The options of NVRTC: IEEE arithmetic, one rounding per operation."""
 ARCHITECTURE = "compute_80"
 NVRTC_MODULE = "cupy_backends.cuda.libs.nvrtc"
+CUPY_KINDS = "?biuf"
+"""The kinds of dtypes that cupy has: no small floats of other packages."""
 MOST_ITEMS = 1024
 """The most work items of a group on any CUDA device."""
 MOST_ALONG = (1024, 1024, 64)
@@ -103,7 +122,7 @@ def open_compiler() -> Compiler:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CUDADevice:
+class CUDADevice(Runs):
     """The current CUDA device with its default stream."""
 
     name: str
@@ -136,24 +155,58 @@ class CUDADevice:
             raise BackendError(f"{self.name} refuses the module: {error}") from error
         return BuiltCUDA(module)
 
-    def run(
-        self, built: BuiltCUDA, launches: Sequence[Launch], buffers: Sequence[Contents]
-    ) -> list[Contents]:
-        """`Device.run`; DeviceLostError where this process cannot use the device any more."""
+    def allocate(self, size: int) -> Any:
+        with self._reported():
+            # As bytes, because cupy has no dtypes for small floats; empty memory has no address.
+            return self.cupy.empty(max(size, 1), np.uint8)
+
+    def write(self, memory: Any, contents: Contents) -> None:
+        if contents.nbytes:
+            with self._reported():
+                memory[: contents.nbytes].set(as_bytes(contents))
+
+    def read(self, memory: Any, size: int) -> Contents:
+        with self._reported():
+            return cast(Contents, self.cupy.asnumpy(memory[:size]))
+
+    def launch(self, built: Built, launch: Launch, held: Sequence[Any]) -> None:
+        if not all(launch.groups):
+            return
+        self._check_sizes(launch)
+        arguments = [*(held[i] for i in launch.buffers), *map(np.int64, launch.integers)]
+        with self._reported():
+            built.kernel(launch.kernel)(launch.groups, launch.local_size, tuple(arguments))
+
+    def finish(self) -> None:
+        with self._reported():
+            self.cupy.cuda.runtime.deviceSynchronize()
+
+    def free(self, memory: Any) -> None:
+        """Nothing: cupy takes memory back, in the order of its stream, when no name has it."""
+
+    def lend(self, memory: Any, dtype: np.dtype[Any], shape: Sequence[int]) -> Any:
+        """An array of cupy."""
+        if dtype.kind not in CUPY_KINDS:
+            raise UnsupportedError(f"cupy has no {dtype}: numpy() copies it")
+        return memory[: prod(shape) * dtype.itemsize].view(dtype).reshape(tuple(shape))
+
+    def borrow(self, array: Any) -> Any:
+        return array.reshape(-1).view(np.uint8) if array.nbytes else None
+
+    def imported(self, data: Any) -> Any:
+        return self.cupy.from_dlpack(data)
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        """DeviceLostError where this process cannot use the device any more, else LaunchError."""
         try:
-            # As bytes, because cupy has no dtypes for small floats.
-            held = [self.cupy.asarray(_as_bytes(contents)) for contents in buffers]
-            for launch in filter(lambda launch: all(launch.groups), launches):
-                self._check_sizes(launch)
-                arguments = [held[i] for i in launch.buffers]
-                arguments += [np.int64(i) for i in launch.integers]
-                built.kernel(launch.kernel)(launch.groups, launch.local_size, tuple(arguments))
-            flat = [self.cupy.asnumpy(buffer) for buffer in held]
+            yield
+        except self.cupy.cuda.memory.OutOfMemoryError as error:
+            self._check_alive(error)
+            raise OutOfMemoryError(f"{self.name}: {error}") from error
         except self._errors as error:
             self._check_alive(error)
             raise LaunchError(f"{self.name}: {error}") from error
-        pairs = zip(flat, buffers, strict=True)
-        return [b[: c.nbytes].view(c.dtype).reshape(c.shape) for b, c in pairs]
 
     def _check_sizes(self, launch: Launch) -> None:
         """UnsupportedError for a launch that is too large for a CUDA device."""
@@ -182,10 +235,3 @@ class CUDADevice:
             cuda.driver.CUDADriverError,
             cuda.memory.OutOfMemoryError,
         )
-
-
-def _as_bytes(contents: Contents) -> Contents:
-    """At least one byte, since empty memory has no address."""
-    if not contents.nbytes:
-        return np.zeros(1, np.uint8)
-    return np.ascontiguousarray(contents).reshape(-1).view(np.uint8)

@@ -11,12 +11,14 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, cast
 
 import numpy as np
 
-from uop.compiler.runtime.device import Contents, Launch
+from uop.compiler.runtime.device import Built, Contents, Launch, Runs, as_bytes
 from uop.spec.errors import BackendError, LaunchError, UnsupportedError
 
 OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w")
@@ -58,7 +60,7 @@ class BuiltCUDAHost:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CUDAHostDevice:
+class CUDAHostDevice(Runs):
     """The CPU as a CUDA device: work items run one after the other, or in turns at barriers."""
 
     name: str
@@ -100,13 +102,35 @@ class CUDAHostDevice:
             except OSError as error:
                 raise BackendError(f"{self.name} refuses the library: {error}") from error
 
-    def run(
-        self, built: BuiltCUDAHost, launches: Sequence[Launch], buffers: Sequence[Contents]
-    ) -> list[Contents]:
-        held = [np.array(contents, order="C") for contents in buffers]
-        for launch in filter(lambda launch: all(launch.groups), launches):
-            built.launch(launch, held)
-        return held
+    def allocate(self, size: int) -> Contents:
+        return np.empty(max(size, 1), np.uint8)
+
+    def write(self, memory: Contents, contents: Contents) -> None:
+        memory[: contents.nbytes] = as_bytes(contents)
+
+    def read(self, memory: Contents, size: int) -> Contents:
+        return memory[:size].copy()
+
+    def launch(self, built: Built, launch: Launch, held: Sequence[Contents]) -> None:
+        if all(launch.groups):
+            cast(BuiltCUDAHost, built).launch(launch, held)
+
+    def finish(self) -> None:
+        """Nothing: a launch has ended when it returns."""
+
+    def free(self, memory: Contents) -> None:
+        """Nothing: memory goes when no name has it."""
+
+    def lend(self, memory: Contents, dtype: np.dtype[Any], shape: Sequence[int]) -> Contents:
+        array = memory[: prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
+        array.flags.writeable = False
+        return array
+
+    def borrow(self, array: Contents) -> Contents | None:
+        return as_bytes(array) if array.nbytes else None
+
+    def imported(self, data: Any) -> Contents:
+        return np.from_dlpack(data)
 
 
 def source_for_the_host(source: str) -> str:

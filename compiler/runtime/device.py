@@ -11,9 +11,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from uop.compiler.runtime.binary import Binary
 from uop.spec.errors import UnsupportedError
 
 Contents = NDArray[Any]
+Memory = Any
+"""Memory of a device, as its library has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,8 @@ class Launch:
     local_size: tuple[int, ...]
     """The number of work items of a group along each axis."""
     integers: tuple[int, ...] = ()
+    binary: Binary | None = None
+    """The machine code that the kernel is in; None for that of the source."""
 
     @classmethod
     def covering(
@@ -84,10 +89,126 @@ class Device(Compiler, Protocol):
     def load(self, code: bytes) -> Built:
         """Load the code of `compile`; BackendError if the driver refuses it."""
 
+    def allocate(self, size: int) -> Memory:
+        """Memory for at least so many bytes, and at least one; OutOfMemoryError."""
+
+    def write(self, memory: Memory, contents: Contents) -> None:
+        """Put contents at the start of some memory."""
+
+    def read(self, memory: Memory, size: int) -> Contents:
+        """The first bytes of some memory, after all that was launched before."""
+
+    def launch(self, built: Built, launch: Launch, held: Sequence[Memory]) -> None:
+        """Put a launch over these buffers on the queue of the device; LaunchError."""
+
+    def finish(self) -> None:
+        """Wait until the queue is empty; LaunchError for what went wrong there."""
+
+    def free(self, memory: Memory) -> None:
+        """Give memory back, when all that was launched before has ended."""
+
+    def lend(self, memory: Memory, dtype: np.dtype[Any], shape: Sequence[int]) -> Any:
+        """An array of another library for reading on the same memory, which stays alive with it;
+        UnsupportedError where that library has no such array.
+        """
+
+    def borrow(self, array: Any) -> Memory | None:
+        """Memory that is that of an array; None where it has to be copied."""
+
+    def imported(self, data: Any) -> Any:
+        """What speaks DLPack as an array of the library that has memory of this device."""
+
     def run(
         self, built: Built, launches: Sequence[Launch], buffers: Sequence[Contents]
     ) -> list[Contents]:
         """Upload the buffers, run the launches in order, return the final contents of each."""
+
+
+class Runs:
+    """`Device.run` by the other methods of a device."""
+
+    __slots__ = ()
+
+    def run(
+        self: Device, built: Built, launches: Sequence[Launch], buffers: Sequence[Contents]
+    ) -> list[Contents]:
+        held = [upload(self, contents) for contents in buffers]
+        for launch in launches:
+            self.launch(built, launch, held)
+        found = [self.read(m, c.nbytes) for m, c in zip(held, buffers, strict=True)]
+        for memory in held:
+            self.free(memory)
+        return [f.view(c.dtype).reshape(c.shape) for f, c in zip(found, buffers, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Around(Runs):
+    """A device around another one, to which all goes that a subclass does not change."""
+
+    device: Device
+
+    @property
+    def name(self) -> str:
+        return self.device.name
+
+    @property
+    def version(self) -> str:
+        return self.device.version
+
+    @property
+    def machine(self) -> str:
+        return self.device.machine
+
+    def compile(self, source: str) -> bytes:
+        return self.device.compile(source)
+
+    def build(self, source: str) -> Built:
+        return self.device.build(source)
+
+    def runs(self, machine: str) -> bool:
+        return self.device.runs(machine)
+
+    def load(self, code: bytes) -> Built:
+        return self.device.load(code)
+
+    def allocate(self, size: int) -> Memory:
+        return self.device.allocate(size)
+
+    def write(self, memory: Memory, contents: Contents) -> None:
+        self.device.write(memory, contents)
+
+    def read(self, memory: Memory, size: int) -> Contents:
+        return self.device.read(memory, size)
+
+    def launch(self, built: Built, launch: Launch, held: Sequence[Memory]) -> None:
+        self.device.launch(built, launch, held)
+
+    def finish(self) -> None:
+        self.device.finish()
+
+    def free(self, memory: Memory) -> None:
+        self.device.free(memory)
+
+    def lend(self, memory: Memory, dtype: np.dtype[Any], shape: Sequence[int]) -> Any:
+        return self.device.lend(memory, dtype, shape)
+
+    def borrow(self, array: Any) -> Memory | None:
+        return self.device.borrow(array)
+
+    def imported(self, data: Any) -> Any:
+        return self.device.imported(data)
+
+
+def upload(device: Device, contents: Contents) -> Memory:
+    """New memory with these contents."""
+    memory = device.allocate(contents.nbytes)
+    device.write(memory, contents)
+    return memory
+
+
+def as_bytes(contents: Contents) -> Contents:
+    """Contents in row-major order, as bytes."""
+    return np.ascontiguousarray(contents).reshape(-1).view(np.uint8)
 
 
 def check_group(launch: Launch, most: int, device: str) -> None:
@@ -105,8 +226,3 @@ def require(module: str, extra: str) -> Any:
         raise UnsupportedError(
             f'{module} is not usable here ({error}); install it with: pip install "uop[{extra}]"'
         ) from error
-
-
-def empty_like(contents: Contents) -> Contents:
-    """Memory for a download: contiguous, of the same dtype and shape."""
-    return np.empty(contents.shape, contents.dtype)

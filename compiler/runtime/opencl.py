@@ -8,22 +8,34 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from uop.compiler.runtime.device import Contents, Launch, check_group, empty_like, require
+from uop.compiler.runtime.device import (
+    Built,
+    Contents,
+    Launch,
+    Runs,
+    as_bytes,
+    check_group,
+    require,
+)
 from uop.compiler.runtime.drivers import Driver, alone, open_loader
 from uop.compiler.runtime.trials import TriedDevice, choose
-from uop.spec.errors import BackendError, LaunchError, UnsupportedError
+from uop.spec.errors import BackendError, LaunchError, OutOfMemoryError, UnsupportedError
 
 SHORT = {"Portable Computing Language": "pocl", "Intel(R) OpenCL": "intel"}
 """Short names of the platforms in wheels."""
 NO_WARNINGS = "-w"
 CORRECTLY_ROUNDED = "-cl-fp32-correctly-rounded-divide-sqrt"
 TRIAL = "kernel void trial() {}"
+ALIGNMENT = 128
+"""The bytes of the largest type of OpenCL, which memory of the host is aligned to."""
 
 
 def open_opencl(place: str = "") -> OpenCLDevice:
@@ -134,7 +146,7 @@ class BuiltOpenCL:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OpenCLDevice:
+class OpenCLDevice(Runs):
     """One OpenCL device with its context and an in-order queue."""
 
     name: str
@@ -198,48 +210,82 @@ class OpenCLDevice:
         except self.cl.Error as error:
             raise BackendError(f"{self.name} refuses the {what}: {error}") from error
 
-    def run(
-        self,
-        built: BuiltOpenCL,
-        launches: Sequence[Launch],
-        buffers: Sequence[Contents],
-        unwritten: frozenset[int] = frozenset(),
-    ) -> list[Contents]:
-        """`Device.run`, without uploading the buffers `unwritten`."""
+    def allocate(self, size: int) -> Any:
         try:
-            held = [
-                self._allocate(contents) if number in unwritten else self._upload(contents)
-                for number, contents in enumerate(buffers)
-            ]
-            for launch in filter(lambda launch: all(launch.groups), launches):
-                self._launch(built.kernel(launch.kernel), launch, held)
-            results = [self._download(buffer, c) for buffer, c in zip(held, buffers, strict=True)]
-            self.queue.finish()
+            return self.cl.Buffer(self.context, self.cl.mem_flags.READ_WRITE, max(size, 1))
         except self.cl.Error as error:
-            raise LaunchError(f"{self.name}: {error}") from error
-        return results
+            raise OutOfMemoryError(f"{self.name}: {size:,} bytes: {error}") from error
 
-    def _allocate(self, contents: Contents) -> Any:
-        flags = self.cl.mem_flags.READ_WRITE
-        return self.cl.Buffer(self.context, flags, max(contents.nbytes, 1))
-
-    def _upload(self, contents: Contents) -> Any:
-        buffer = self._allocate(contents)
+    def write(self, memory: Any, contents: Contents) -> None:
         if contents.nbytes:
-            self.cl.enqueue_copy(self.queue, buffer, np.ascontiguousarray(contents))
-        return buffer
+            with self._reported():
+                self.cl.enqueue_copy(self.queue, memory, as_bytes(contents))
 
-    def _download(self, buffer: Any, contents: Contents) -> Contents:
-        result = empty_like(contents)
-        if contents.nbytes:
-            self.cl.enqueue_copy(self.queue, result, buffer)
+    def read(self, memory: Any, size: int) -> Contents:
+        result = np.empty(size, np.uint8)
+        if size:
+            with self._reported():
+                self.cl.enqueue_copy(self.queue, result, memory)
         return result
 
-    def _launch(self, kernel: Any, launch: Launch, held: Sequence[Any]) -> None:
-        check_group(launch, self.context.devices[0].max_work_group_size, self.name)
-        kernel.set_args(*(held[i] for i in launch.buffers), *map(np.int64, launch.integers))
+    def launch(self, built: Built, launch: Launch, held: Sequence[Any]) -> None:
+        if not all(launch.groups):
+            return
+        check_group(launch, self.most_items, self.name)
+        kernel = built.kernel(launch.kernel)
         size = tuple(g * n for g, n in zip(launch.groups, launch.local_size, strict=True))
-        self.cl.enqueue_nd_range_kernel(self.queue, kernel, size, launch.local_size)
+        with self._reported():
+            kernel.set_args(*(held[i] for i in launch.buffers), *map(np.int64, launch.integers))
+            self.cl.enqueue_nd_range_kernel(self.queue, kernel, size, launch.local_size)
+
+    def finish(self) -> None:
+        with self._reported():
+            self.queue.finish()
+
+    def free(self, memory: Any) -> None:
+        # The queue keeps what its launches use.
+        memory.release()
+
+    def lend(self, memory: Any, dtype: np.dtype[Any], shape: Sequence[int]) -> Any:
+        """An array of numpy: a CPU maps its memory into the process, where it is."""
+        if not self._is_host:
+            raise UnsupportedError(f"{self.name} has memory of its own: numpy() copies from there")
+        reading = self.cl.map_flags.READ
+        size = prod(shape)
+        if not size:
+            return np.empty(shape, dtype)
+        with self._reported():
+            array, _ = self.cl.enqueue_map_buffer(self.queue, memory, reading, 0, (size,), dtype)
+        array.flags.writeable = False
+        return array.reshape(shape)
+
+    def borrow(self, array: Any) -> Any:
+        """Memory of the host is used by a CPU where it is, if it is aligned as its vectors are."""
+        if not self._is_host or array.ctypes.data % ALIGNMENT or not array.nbytes:
+            return None
+        flags = self.cl.mem_flags
+        access = flags.READ_WRITE if array.flags.writeable else flags.READ_ONLY
+        # pyopencl keeps the array alive for the buffer.
+        return self.cl.Buffer(self.context, access | flags.USE_HOST_PTR, hostbuf=array)
+
+    def imported(self, data: Any) -> Any:
+        return np.from_dlpack(data)
+
+    @property
+    def most_items(self) -> int:
+        """The most work items of a group."""
+        return int(self.context.devices[0].max_work_group_size)
+
+    @property
+    def _is_host(self) -> bool:
+        return bool(self.context.devices[0].type & self.cl.device_type.CPU)
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except self.cl.Error as error:
+            raise LaunchError(f"{self.name}: {error}") from error
 
 
 def main(library: str) -> None:

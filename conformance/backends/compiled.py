@@ -13,7 +13,7 @@ import numpy as np
 from uop.compiler.bundle import FENCE, FENCES, Job, run_many
 from uop.compiler.execute import open_device
 from uop.compiler.pipeline import Compiled, Observe, compile, find_target, rules_of
-from uop.compiler.runtime.device import Built, Contents, Device, Launch
+from uop.compiler.runtime.device import Around, Built, Contents, Device, Launch, Memory, upload
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
 from uop.conformance.backends.attempt import problem_of
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order, is_sharded
@@ -131,47 +131,40 @@ class CompiledBackend:
             return problem_of(error)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fenced:
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Memory of a device with a fence behind its bytes; empty memory has none."""
+
+    memory: Memory
+    size: int
+
+
+class Fenced(Around):
     """A device that fences the buffers of a run: a kernel that writes behind one is found."""
 
-    device: Device
+    __slots__ = ()
 
-    @property
-    def name(self) -> str:
-        return self.device.name
-
-    @property
-    def version(self) -> str:
-        return self.device.version
-
-    @property
-    def machine(self) -> str:
-        return self.device.machine
-
-    def compile(self, source: str) -> bytes:
-        return self.device.compile(source)
-
-    def build(self, source: str) -> Built:
-        return self.device.build(source)
-
-    def runs(self, machine: str) -> bool:
-        return self.device.runs(machine)
-
-    def load(self, code: bytes) -> Built:
-        return self.device.load(code)
-
-    def run(
-        self, built: Built, launches: Sequence[Launch], buffers: Sequence[Contents]
-    ) -> list[Contents]:
-        """Run as the device does. LaunchError where bytes behind a buffer have changed."""
+    def allocate(self, size: int) -> Fence:
         # An empty buffer stays empty: devices treat it in a way of its own.
-        held = [np.append(b, FENCE_BYTES) if b.size else b for b in buffers]
-        after = self.device.run(built, launches, held)
-        pairs = list(zip(after, buffers, strict=True))
-        if any((a[b.size :] != FENCE_BYTES).any() for a, b in pairs if b.size):
+        fence = FENCE_BYTES if size else FENCE_BYTES[:0]
+        return Fence(upload(self.device, np.append(np.zeros(size, np.uint8), fence)), size)
+
+    def write(self, memory: Fence, contents: Contents) -> None:
+        self.device.write(memory.memory, contents)
+
+    def read(self, memory: Fence, size: int) -> Contents:
+        return self.device.read(memory.memory, size)
+
+    def launch(self, built: Built, launch: Launch, held: Sequence[Fence]) -> None:
+        self.device.launch(built, launch, [fence.memory for fence in held])
+
+    def free(self, memory: Fence) -> None:
+        """Free memory. LaunchError where bytes behind it have changed."""
+        held = memory.size + FENCE_BYTES.size if memory.size else 0
+        behind = self.device.read(memory.memory, held)[memory.size :]
+        self.device.free(memory.memory)
+        if held and (behind != FENCE_BYTES).any():
             raise LaunchError("a kernel wrote behind a buffer")
-        return [a[: b.size] for a, b in pairs]
 
 
 def _outcome(result: UopError | Sequence[Output]) -> Outcome:

@@ -85,7 +85,12 @@ class OclgrindBackend(CompiledBackend):
             simulator = self.simulator.alone()
             built = simulator.build(compiled.source)
             unwritten = program.unwritten(inputs)
-            contents = simulator.run(built, program.launches(), contents, unwritten)
+            held = [simulator.allocate(c.nbytes) for c in contents]
+            for number in set(range(len(held))) - unwritten:
+                simulator.write(held[number], contents[number])
+            for launch in program.launches():
+                simulator.launch(built, launch, held)
+            contents = [simulator.read(m, c.nbytes) for m, c in zip(held, contents, strict=True)]
         return in_order(program.output(contents))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from uop.compiler import bundle, execute
+from uop.compiler import bundle, execute, loaded
 from uop.compiler.runtime.device import Launch
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.compiler.targets.cstyle import Operation, c_type, spell
@@ -53,7 +53,7 @@ def run_ops(opencl: OpenCLDevice) -> RunOps:
 def run_on_opencl(opencl: OpenCLDevice, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenCLDevice]:
     """Compiled programs run on the device of the session, with its kernel cache."""
     execute.build.cache_clear()
-    for module in (execute, bundle):
+    for module in (bundle, loaded):
         monkeypatch.setattr(module, "open_device", lambda target: opencl)
     yield opencl
     # What was built for it runs on no other device.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from uop.compiler import pipeline
 from uop.compiler.bundle import Job, run_many
 from uop.compiler.pipeline import compile
-from uop.compiler.runtime.device import Built, Device, Launch
+from uop.compiler.runtime.device import Built, Device, Launch, Runs, as_bytes
 from uop.compiler.stages.grid import fixed_bound, name_of, specials
 from uop.compiler.stages.render import params
 from uop.compiler.targets.target import Target
@@ -85,7 +85,7 @@ class PythonSource:
         return self.functions[name]
 
 
-class PythonDevice:
+class PythonDevice(Runs):
     name, version = "python", "1"
 
     def build(self, source: str) -> PythonSource:
@@ -93,14 +93,21 @@ class PythonDevice:
         exec(source, functions)
         return PythonSource(functions)
 
-    def run(
-        self, built: Built, launches: Sequence[Launch], buffers: Sequence[Contents]
-    ) -> list[Contents]:
-        held = [b.copy() for b in buffers]
+    def allocate(self, size: int) -> Contents:
+        return np.empty(size, np.uint8)
+
+    def write(self, memory: Contents, contents: Contents) -> None:
+        memory[: contents.nbytes] = as_bytes(contents)
+
+    def read(self, memory: Contents, size: int) -> Contents:
+        return memory[:size].copy()
+
+    def launch(self, built: Built, launch: Launch, held: Sequence[Contents]) -> None:
         with np.errstate(over="ignore"):
-            for launch in launches:
-                built.kernel(launch.kernel)(*(held[b] for b in launch.buffers))
-        return held
+            built.kernel(launch.kernel)(*(held[b] for b in launch.buffers))
+
+    def free(self, memory: Contents) -> None:
+        pass
 
 
 NATIVE = frozenset({dtypes.int32, dtypes.uint8, dtypes.bool, dtypes.index})

@@ -1,0 +1,193 @@
+"""A compiled program on a device: built once, with memory of its own, run again and again.
+
+Its kernels and copies go to one queue in their order, and only reading a result waits for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+
+from uop.compiler.array import DeviceArray
+from uop.compiler.execute import (
+    Array,
+    Executable,
+    HostStep,
+    Output,
+    build,
+    initial,
+    load,
+    open_device,
+    size_of,
+)
+from uop.compiler.runtime.binary import Binary
+from uop.compiler.runtime.device import Built, Device, Memory
+from uop.interpreter.numeric.storage import np_dtype
+from uop.spec.errors import UnsupportedError
+from uop.spec.graph import slot_of
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+Given = Mapping[int, Array | DeviceArray]
+Kept = DeviceArray | tuple[DeviceArray, ...] | dict[int, DeviceArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Memory of a device, and its size in bytes."""
+
+    memory: Memory
+    size: int
+
+
+class Loaded:
+    """A program on a device, by default that of its target; a context manager, which gives its
+    memory back at the end. DeviceArrays that it returned stay valid. Not for several threads.
+    """
+
+    def __init__(self, executable: Executable, source: str, device: Device | None = None) -> None:
+        self.executable, self.source = executable, source
+        self.device = device or open_device(executable.target)
+        self.is_closed = False
+        self._built: dict[Binary | None, Built] = {}
+        self._scratch: dict[int, Block] = {}
+        """The memory of buffers that hold no result, by number."""
+        self._spare: list[Block] = []
+        """The memory of results that nobody has any more."""
+        self._fixed = None if executable.has_variables else executable.launched()
+
+    def run(self, inputs: Given | None = None) -> Output:
+        """Run on inputs by slot, and fetch the results."""
+        given = inputs or {}
+        bound, results = self._run(given)
+        fetched = {slot: array.numpy() for slot, array in results.items()}
+        for slot, array in results.items():
+            if array is not given.get(slot):
+                array.close()
+        return bound.arranged(fetched)
+
+    def run_kept(self, inputs: Given | None = None) -> Kept:
+        """Put a run on the queue of the device. Its results stay there.
+
+        A DeviceArray that the program stores to changes in place, and is its own result.
+        """
+        bound, results = self._run(inputs or {})
+        return bound.arranged(results)
+
+    def close(self) -> None:
+        """Give back the memory that no DeviceArray has."""
+        self.is_closed = True
+        for block in (*self._scratch.values(), *self._spare):
+            self.device.free(block.memory)
+        self._scratch.clear()
+        self._spare.clear()
+
+    def __enter__(self) -> Loaded:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _run(self, inputs: Given) -> tuple[Executable, dict[int, DeviceArray]]:
+        """Launch a run; returns the program with its sizes, and the results by slot."""
+        if self.is_closed:
+            raise UnsupportedError("a program that was closed runs no more: load it again")
+        bound = self.executable.bound(inputs)
+        numbers = self.executable.slots.keys() - bound.slots.keys()
+        given = {slot: data for slot, data in inputs.items() if slot not in numbers}
+        bound.check_inputs(given)
+        self._check_arrays(bound, given)
+        results: dict[int, DeviceArray] = {}
+        held = [self._held(n, u, bound, given, results) for n, u in enumerate(bound.buffers)]
+        for step in bound.launched() if self._fixed is None else self._fixed:
+            if isinstance(step, HostStep):
+                step.run(self.device, held, bound.buffers)
+            else:
+                self.device.launch(self._loaded(step.binary), step, held)
+        return bound, results
+
+    def _held(
+        self,
+        number: int,
+        u: UOp,
+        bound: Executable,
+        given: Given,
+        results: dict[int, DeviceArray],
+    ) -> Memory:
+        """The memory of a buffer with its initial contents; enters that of a result."""
+        if u.op is not Op.BUFFER:
+            return self._own(number, u, None)
+        data = given.get(slot_of(u))
+        if slot_of(u) not in bound.results:
+            return data.memory if isinstance(data, DeviceArray) else self._own(number, u, data)
+        array = data if isinstance(data, DeviceArray) else self._result(u, data)
+        results[slot_of(u)] = array
+        return array.memory
+
+    def _own(self, number: int, u: UOp, data: Array | None) -> Memory:
+        """The memory of a buffer that holds no result: kept for the next run, and grown."""
+        block = self._scratch.get(number)
+        if block is None or block.size < size_of(u):
+            if block is not None:
+                self.device.free(self._scratch.pop(number).memory)
+            self._scratch[number] = block = self._allocated(u, data)
+        elif data is not None:
+            self.device.write(block.memory, data)
+        return block.memory
+
+    def _result(self, u: UOp, data: Array | None) -> DeviceArray:
+        """An array for a result, in the memory of an earlier one where that is free."""
+        fitting = [block for block in self._spare if block.size == size_of(u)]
+        if fitting:
+            block = fitting[0]
+            self._spare.remove(block)
+            if data is not None:
+                self.device.write(block.memory, data)
+        else:
+            block = self._allocated(u, data)
+        return DeviceArray(
+            self.device,
+            np_dtype(u.dtype),
+            tuple(map(int, u.shape)),
+            block.memory,
+            partial(self._returned, block.size),
+        )
+
+    def _allocated(self, u: UOp, data: Array | None) -> Block:
+        """New memory with contents: data, those of a BINARY, or bytes that no result has."""
+        block = Block(self.device.allocate(size_of(u)), size_of(u))
+        self.device.write(block.memory, initial(u, {}) if data is None else data)
+        return block
+
+    def _returned(self, size: int, memory: Memory) -> None:
+        if self.is_closed:
+            self.device.free(memory)
+        else:
+            self._spare.append(Block(memory, size))
+
+    def _loaded(self, binary: Binary | None) -> Built:
+        if binary not in self._built:
+            made = build(self.device, self.source) if binary is None else load(self.device, binary)
+            self._built[binary] = made
+        return self._built[binary]
+
+    def _check_arrays(self, bound: Executable, given: Given) -> None:
+        """Errors for a DeviceArray that the program cannot use."""
+        arrays = {slot: a for slot, a in given.items() if isinstance(a, DeviceArray)}
+        for slot, array in arrays.items():
+            if array.device is not self.device:
+                there, here = array.device.name, self.device.name
+                raise UnsupportedError(f"slot {slot}: an array on {there}, expected {here}")
+            if slot not in bound.results:
+                continue
+            if array.is_readonly:
+                raise UnsupportedError(f"slot {slot}: the program writes to memory for reading")
+            if sum(other.memory is array.memory for other in arrays.values()) > 1:
+                raise UnsupportedError(f"slot {slot}: the program writes to the array of two slots")
