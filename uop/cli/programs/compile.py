@@ -14,8 +14,10 @@ from uop.cli.programs.files import (
     case_option,
     edition_option,
     errors_by_line,
+    optimizations_option,
     program_argument,
     read_case,
+    read_optimizations,
 )
 
 if TYPE_CHECKING:
@@ -45,8 +47,15 @@ if TYPE_CHECKING:
     help="Print what `render` leaves, with the machine code of the device here in each PROGRAM; "
     "`uop run --backend` runs that code.",
 )
+@optimizations_option
 def command(
-    file: Path, case_id: str | None, edition: str, target: str, stage: str | None, binary: bool
+    file: Path,
+    case_id: str | None,
+    edition: str,
+    target: str,
+    stage: str | None,
+    binary: bool,
+    optimizations: tuple[str, ...],
 ) -> None:
     """Compile a program and print its source, or the program that a stage leaves.
 
@@ -63,9 +72,10 @@ def command(
     if binary and stage is not None:
         raise click.UsageError("--binary prints what render leaves; --stage is for other stages")
     one_of("--target", [target], listed.targets())
+    sequences = read_optimizations(optimizations)
     case, root = read_case(file, case_id, edition)
     with errors_by_line(case):
-        compiled = compile(root, target)
+        compiled = compile(root, target, optimizations=sequences)
     if stage is None and not binary:
         click.echo(compiled.source, nl=not compiled.source.endswith("\n"))
         return

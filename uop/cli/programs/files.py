@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uop.spec.case import FileCase
+    from uop.spec.kernel.optimization import Optimization
     from uop.spec.uop import UOp
 
 program_argument = click.argument(
@@ -34,6 +35,28 @@ edition_option = click.option(
     default="",
     help="Read programs in the words of this edition, as if its first line were `edition NAME`.",
 )
+
+
+optimizations_option = click.option(
+    "--opt",
+    "optimizations",
+    multiple=True,
+    metavar="SEQUENCE",
+    help="Optimizations of a kernel, as 'SPLIT(0, 4, UPCAST, INNER); SWAP(0, 1)': the first of "
+    "these options is for the first kernel, the second for the second.",
+)
+
+
+def read_optimizations(texts: tuple[str, ...]) -> tuple[tuple[Optimization, ...], ...]:
+    """The sequence of each kernel; OptionError for text that is none."""
+    from uop.conformance.checks import OptionError
+    from uop.spec.errors import MalformedError
+    from uop.spec.kernel.optimization import parse_optimizations
+
+    try:
+        return tuple(map(parse_optimizations, texts))
+    except MalformedError as error:
+        raise OptionError(f"--opt: {error.message}, column {error.column}") from error
 
 
 @contextmanager
