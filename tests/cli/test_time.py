@@ -63,7 +63,7 @@ def test_optimizations_are_those_of_each_kernel(uop: Any, program: Path) -> None
     for command in ("time", "compile"):
         refused = uop(command, program, "--opt", "SPLIT(0, 2)")
         assert refused.code == 2
-        assert "--opt: expected SPLIT(axis, factor, type, side)" in refused.err
+        assert "--opt: expected SPLIT(axis, factor, type, [side])" in refused.err
 
 
 def test_a_size_that_is_lacking_is_the_largest(uop: Any, tmp_path: Path) -> None:
