@@ -1,4 +1,4 @@
-// What a hand writes for a CPU: FLOATS is its native vector of WIDTH float32.
+// The gemm that a hand writes for a CPU: FLOATS is its native vector of WIDTH float32.
 #pragma OPENCL FP_CONTRACT OFF
 #define JOINED(a, b) a##b
 #define NAMED(a, b) JOINED(a, b)
@@ -32,9 +32,4 @@ kernel void gemm(global float* c, global const float* a, global const float* b, 
     EACH_ROW(ADD)
   }
   EACH_ROW(FINISH)
-}
-
-kernel void copy(global float* to, global const float* from) {
-  const size_t i = get_global_id(0);
-  WRITE(READ(i, from), i, to);
 }

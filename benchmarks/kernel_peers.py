@@ -18,7 +18,7 @@ from kernel_works import Array, Work
 from uop.compiler.array import DeviceArray, from_array
 from uop.compiler.pipeline import compile
 from uop.compiler.runtime.device import upload
-from uop.compiler.runtime.opencl import BuiltOpenCL, OpenCLDevice
+from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.conformance.backends.tinygrad import ERRORS, load
 from uop.spec.errors import UnsupportedError
 
@@ -63,7 +63,9 @@ def hand(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer | None
     if work.hand is None:
         return None
     m, n, k = work.hand
-    width, built = _by_hand(device)
+    width = device.context.devices[0].native_vector_width_float
+    width = min(width, WIDEST.get(device.variant, width))
+    built = device.build(f"#define WIDTH {width}\n" + HAND.read_text("utf-8"))
     a, b = (upload(device, array) for array in data)
     c = device.allocate(4 * m * n)
     kernel = built.kernel("gemm")
@@ -78,21 +80,6 @@ def hand(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer | None
         return device.read(c, 4 * m * n).view(np.float32).reshape(m, n)
 
     return Peer("hand", begin, device.finish, result)
-
-
-def copy(device: OpenCLDevice, count: int) -> Peer:
-    """A copy of float32s on the device, which bounds what moves memory."""
-    width, built = _by_hand(device)
-    data = np.arange(count, dtype=np.float32)
-    source, target = (upload(device, data) for _ in range(2))
-    kernel = built.kernel("copy")
-
-    def begin() -> None:
-        # OpenCL does not keep the memory of arguments alive: this function does.
-        kernel.set_args(target, source)
-        device.cl.enqueue_nd_range_kernel(device.queue, kernel, (count // width,), (256,))
-
-    return Peer("copy", begin, device.finish, lambda: device.read(target, data.nbytes))
 
 
 def by_numpy(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer:
@@ -129,10 +116,3 @@ def _launch(realize: Any, call: Any) -> Callable[[], object]:
     memory = [arguments[k].buffer.ensure_allocated()._buf for k in kernel.arg.globals]
     groups, group = kernel.arg.launch_dims({})
     return lambda: runtime(*memory, global_size=groups, local_size=group)
-
-
-def _by_hand(device: OpenCLDevice) -> tuple[int, BuiltOpenCL]:
-    """The width of vectors of float32, and the kernels by hand for it."""
-    width = device.context.devices[0].native_vector_width_float
-    width = min(width, WIDEST.get(device.variant, width))
-    return width, device.build(f"#define WIDTH {width}\n" + HAND.read_text("utf-8"))

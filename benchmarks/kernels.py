@@ -19,12 +19,13 @@ from statistics import median
 from typing import cast
 
 import click
-from kernel_peers import Peer, by_numpy, copy, hand, ours, tinygrad
+from kernel_peers import Peer, by_numpy, hand, ours, tinygrad
 from kernel_works import WORKS, Work
 
 from uop.compiler.execute import open_device
 from uop.compiler.pipeline import find_target
 from uop.compiler.runtime.opencl import OpenCLDevice
+from uop.compiler.timing import copy_bandwidth, repeats_of, turn
 from uop.spec.errors import UopError
 
 PEERS = {"uop": ours, "tinygrad": tinygrad, "hand": hand, "numpy": by_numpy}
@@ -34,7 +35,6 @@ TURNS, SECONDS = 15, 4.0
 """The turns of each peer, and the seconds for all turns of a work: what is slow has fewer."""
 FEWEST = 3
 PAUSE = 0.002
-COPIED = 1 << 22
 
 
 @dataclass(slots=True)
@@ -69,25 +69,16 @@ def timed(work: Work, device: OpenCLDevice) -> Timed:
 
 def alternated(peers: Sequence[Peer]) -> dict[str, float]:
     """The median seconds of each peer, all in turn, so that a busy moment meets all of them."""
-    repeats = {peer.name: max(1, round(TURN / turn(peer, 1))) for peer in peers}
+    repeats = {p.name: repeats_of(turn(p.begin, p.finish, 1), TURN) for p in peers}
     taken: dict[str, list[float]] = {peer.name: [] for peer in peers}
     begun = time.perf_counter()
     for number in range(TURNS):
         if number >= FEWEST and time.perf_counter() - begun > SECONDS:
             break
         for peer in peers:
-            taken[peer.name].append(turn(peer, repeats[peer.name]))
+            taken[peer.name].append(turn(peer.begin, peer.finish, repeats[peer.name]))
             time.sleep(PAUSE)
     return {name: median(each) for name, each in taken.items()}
-
-
-def turn(peer: Peer, repeats: int) -> float:
-    """The seconds of one run of several."""
-    begun = time.perf_counter()
-    for _ in range(repeats):
-        peer.begin()
-    peer.finish()
-    return (time.perf_counter() - begun) / repeats
 
 
 def row(found: Timed, copied: float) -> str:
@@ -117,7 +108,7 @@ def main(parts: tuple[str, ...]) -> None:
         there = ", ".join(work.name for work in WORKS)
         raise click.UsageError(f"no work has {' or '.join(parts)} in its name: {there}")
     device = cast(OpenCLDevice, open_device(find_target("opencl")))
-    copied = 8 * COPIED / alternated([copy(device, COPIED)])["copy"]
+    copied = copy_bandwidth(device)
     click.echo(f"{device.machine}; a copy of 16 MiB: {copied / 1e9:.3g} GB/s\n")
     others = list(PEERS)[1:]
     click.echo(f"| work | {' | '.join(f'{p}, ms' for p in PEERS)} | "

@@ -5,7 +5,7 @@ Its kernels and copies go to one queue in their order, and only reading a result
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -23,7 +23,7 @@ from uop.compiler.execute import (
     size_of,
 )
 from uop.compiler.runtime.binary import Binary
-from uop.compiler.runtime.device import Built, Device, Memory
+from uop.compiler.runtime.device import Built, Device, Launch, Memory
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import slot_of
@@ -40,6 +40,15 @@ class Block:
 
     memory: Memory
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A program with its sizes, the memory of its buffers by number, and its results by slot."""
+
+    bound: Executable
+    held: Sequence[Memory]
+    results: Mapping[int, DeviceArray]
 
 
 class Loaded:
@@ -61,20 +70,20 @@ class Loaded:
     def run(self, inputs: Given | None = None) -> Output:
         """Run on inputs by slot, and fetch the results."""
         given = inputs or {}
-        bound, results = self._run(given)
-        fetched = {slot: array.numpy() for slot, array in results.items()}
-        for slot, array in results.items():
+        ran = self._run(given)
+        fetched = {slot: array.numpy() for slot, array in ran.results.items()}
+        for slot, array in ran.results.items():
             if array is not given.get(slot):
                 array.close()
-        return bound.arranged(fetched)
+        return ran.bound.arranged(fetched)
 
     def run_kept(self, inputs: Given | None = None) -> Kept:
         """Put a run on the queue of the device. Its results stay there.
 
         A DeviceArray that the program stores to changes in place, and is its own result.
         """
-        bound, results = self._run(inputs or {})
-        return bound.arranged(results)
+        ran = self._run(inputs or {})
+        return ran.bound.arranged(ran.results)
 
     def close(self) -> None:
         """Give back the memory that no DeviceArray has."""
@@ -95,8 +104,8 @@ class Loaded:
     ) -> None:
         self.close()
 
-    def _run(self, inputs: Given) -> tuple[Executable, dict[int, DeviceArray]]:
-        """Launch a run; returns the program with its sizes, and the results by slot."""
+    def prepare(self, inputs: Given) -> Prepared:
+        """Put the inputs into memory, and give every buffer some; nothing is launched."""
         if self.is_closed:
             raise UnsupportedError("a program that was closed runs no more: load it again")
         bound = self.executable.bound(inputs)
@@ -106,12 +115,20 @@ class Loaded:
         self._check_arrays(bound, given)
         results: dict[int, DeviceArray] = {}
         held = [self._held(n, u, bound, given, results) for n, u in enumerate(bound.buffers)]
-        for step in bound.launched() if self._fixed is None else self._fixed:
-            if isinstance(step, HostStep):
-                step.run(self.device, held, bound.buffers)
-            else:
-                self.device.launch(self._loaded(step.binary), step, held)
-        return bound, results
+        return Prepared(bound, held, results)
+
+    def launch(self, step: HostStep | Launch, prepared: Prepared) -> None:
+        """Run a step on prepared memory; a kernel is put on the queue of the device."""
+        if isinstance(step, HostStep):
+            step.run(self.device, prepared.held, prepared.bound.buffers)
+        else:
+            self.device.launch(self._loaded(step.binary), step, prepared.held)
+
+    def _run(self, inputs: Given) -> Prepared:
+        prepared = self.prepare(inputs)
+        for step in prepared.bound.launched() if self._fixed is None else self._fixed:
+            self.launch(step, prepared)
+        return prepared
 
     def _held(
         self,

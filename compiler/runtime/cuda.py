@@ -169,6 +169,10 @@ class CUDADevice(Runs):
         with self._reported():
             return cast(Contents, self.cupy.asnumpy(memory[:size]))
 
+    def copy(self, source: Any, to: Any, size: int) -> None:
+        with self._reported():
+            to.data.copy_from_device_async(source.data, size)
+
     def launch(self, built: Built, launch: Launch, held: Sequence[Any]) -> None:
         if not all(launch.groups):
             return

@@ -111,6 +111,9 @@ class CUDAHostDevice(Runs):
     def read(self, memory: Contents, size: int) -> Contents:
         return memory[:size].copy()
 
+    def copy(self, source: Contents, to: Contents, size: int) -> None:
+        to[:size] = source[:size]
+
     def launch(self, built: Built, launch: Launch, held: Sequence[Contents]) -> None:
         if all(launch.groups):
             cast(BuiltCUDAHost, built).launch(launch, held)

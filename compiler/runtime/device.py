@@ -98,6 +98,9 @@ class Device(Compiler, Protocol):
     def read(self, memory: Memory, size: int) -> Contents:
         """The first bytes of some memory, after all that was launched before."""
 
+    def copy(self, source: Memory, to: Memory, size: int) -> None:
+        """Put a copy of the first bytes of some memory on the queue of the device."""
+
     def launch(self, built: Built, launch: Launch, held: Sequence[Memory]) -> None:
         """Put a launch over these buffers on the queue of the device; LaunchError."""
 
@@ -179,6 +182,9 @@ class Around(Runs):
 
     def read(self, memory: Memory, size: int) -> Contents:
         return self.device.read(memory, size)
+
+    def copy(self, source: Memory, to: Memory, size: int) -> None:
+        self.device.copy(source, to, size)
 
     def launch(self, built: Built, launch: Launch, held: Sequence[Memory]) -> None:
         self.device.launch(built, launch, held)

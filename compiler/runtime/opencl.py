@@ -228,6 +228,11 @@ class OpenCLDevice(Runs):
                 self.cl.enqueue_copy(self.queue, result, memory)
         return result
 
+    def copy(self, source: Any, to: Any, size: int) -> None:
+        if size:
+            with self._reported():
+                self.cl.enqueue_copy(self.queue, to, source, byte_count=size)
+
     def launch(self, built: Built, launch: Launch, held: Sequence[Any]) -> None:
         if not all(launch.groups):
             return

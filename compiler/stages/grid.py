@@ -85,13 +85,13 @@ def fixed_bound(u: UOp) -> int:
 
 def _along(linear: UOp, names: Sequence[str], numbers: Numbers) -> tuple[int, ...]:
     """The bounds by axis; 1 for an axis without SPECIAL below the last one."""
-    bounds = {names.index(name_of(u)): _bound(u, numbers) for u in specials(linear)
+    bounds = {names.index(name_of(u)): bound_under(u, numbers) for u in specials(linear)
               if name_of(u) in names}  # fmt: skip
     return tuple(bounds.get(axis, 1) for axis in range(1 + max(bounds, default=-1)))
 
 
-def _bound(u: UOp, numbers: Numbers) -> int:
-    """The bound of a SPECIAL under these numbers."""
+def bound_under(u: UOp, numbers: Numbers) -> int:
+    """The bound of a SPECIAL or RANGE under these numbers."""
     if is_size(u.src[0]):
         bound = bind(u.src[0], {v: numbers[v] for v in variables(u.src[0])})
         u = u.with_src((bound,))

@@ -72,6 +72,7 @@ def test_wrong_usage_is_exit_2(uop: Any, arguments: list[str]) -> None:
         (PassError("rangeify"), Exit.FAILED),
         (BackendError("crashed"), Exit.NO_BACKEND),
         (errors.LaunchError("wrote outside"), Exit.NO_BACKEND),
+        (errors.OutOfMemoryError("too little"), Exit.NO_BACKEND),
         (errors.DeviceLostError("a wrong address"), Exit.NO_BACKEND),
     ],
 )

@@ -12,6 +12,7 @@ COMMANDS = {
         PROGRAMS,
         "Compile a program and print its source, or the program that a stage leaves.",
     ),
+    "time": (PROGRAMS, "Time the kernels of a program, one row for each."),
     "backends": (SUITE, "List the backends and say which can be used here."),
     "fuzz": (SUITE, "Judge random programs on a backend, or several, until the time is over."),
     "corpus": (SUITE, "Join or thin out the programs that `uop fuzz --corpus` keeps."),

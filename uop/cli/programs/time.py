@@ -1,0 +1,164 @@
+"""`uop time`: how long each kernel of a program takes on a device."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from uop.cli.names import BACKEND
+from uop.cli.programs.files import (
+    case_option,
+    edition_option,
+    errors_by_line,
+    optimizations_option,
+    program_argument,
+    read_case,
+    read_optimizations,
+)
+
+if TYPE_CHECKING:
+    from uop.compiler.runtime.device import Device
+    from uop.compiler.timing import KernelTime
+    from uop.interpreter.numeric.storage import Array
+    from uop.spec.case import FileCase
+    from uop.spec.uop import UOp
+
+TITLES = ("kernel", "groups x items", "time", "GFLOP/s", "GB/s", "of a copy")
+SEED = 0
+
+
+@click.command("time")
+@program_argument
+@case_option
+@edition_option
+@click.option(
+    "--backend",
+    type=BACKEND,
+    default="opencl",
+    show_default=True,
+    help="The device: opencl, opencl:PLATFORM, cuda or cuda-host.",
+)
+@optimizations_option
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+def command(
+    file: Path,
+    case_id: str | None,
+    edition: str,
+    backend: str,
+    optimizations: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Time the kernels of a program, one row for each.
+
+    Inputs that the file lacks are drawn: floats around 0, integers 0 and 1, the largest number of
+    a variable. A time is the median of 9 turns; each runs the kernel alone, on what the kernels
+    before it left on the device, for 5 ms or once, and ends with a wait for the device. GFLOP/s
+    counts the elementwise ops on numbers that are no indices, for each element once, whatever the
+    gates around them; GB/s counts what a kernel reads of each buffer once, and what it writes.
+    The last column compares that with a copy of 16 MiB on the device.
+    """
+    from uop.compiler.pipeline import compile
+    from uop.compiler.timing import copy_bandwidth, kernel_times
+
+    sequences = read_optimizations(optimizations)
+    target, device = opened(backend)
+    case, root = read_case(file, case_id, edition)
+    with errors_by_line(case):
+        compiled = compile(root, target, optimizations=sequences)
+        with compiled.load(device) as loaded:
+            times = kernel_times(loaded, inputs_of(case, root))
+    copied = copy_bandwidth(device)
+    rows = [figures(each, copied) for each in times]
+    if as_json:
+        about = {"backend": backend, "device": device.name, "copy_bytes_per_second": copied}
+        click.echo(json.dumps({**about, "kernels": rows}, indent=1))
+        return
+    click.echo(f"{device.name}: a copy of 16 MiB at {copied / 1e9:.3g} GB/s")
+    print_table([TITLES, *map(cells, rows)])
+
+
+def opened(backend: str) -> tuple[str, Device]:
+    """The target of a backend that runs compiled kernels, and its device."""
+    from uop.conformance.backends import load
+    from uop.conformance.backends.compiled import CompiledBackend
+    from uop.conformance.checks import OptionError
+    from uop.conformance.workers.sessions import known
+
+    known(backend)
+    adapter = load(backend)
+    if not isinstance(adapter, CompiledBackend):
+        raise OptionError(
+            f"--backend: expected opencl, cuda or cuda-host, which run compiled kernels; "
+            f"found {backend}"
+        )
+    return adapter.target, adapter.opened()
+
+
+def inputs_of(case: FileCase, root: UOp) -> dict[int, Array]:
+    """The inputs of a case, and drawn ones for what it lacks."""
+    import numpy as np
+
+    from uop.cli.programs.run import arrays
+    from uop.spec.args import ParamArg, arg_of
+    from uop.spec.graph import slots_of
+    from uop.spec.properties.symbolic import bind, is_variable
+
+    found = arrays(case, root, {})
+    missing = {slot: u for slot, u in slots_of(root).items() if slot not in found}
+    sizes = {u: slot for slot, u in slots_of(root).items() if is_variable(u)}
+    for u, slot in sizes.items():
+        if slot in missing:
+            found[slot] = np.array(arg_of(u, ParamArg).max)
+            del missing[slot]
+    numbers = {u: int(found[slot]) for u, slot in sizes.items()}
+    random = np.random.default_rng(SEED)
+    return found | {slot: drawn(bind(u, numbers), random) for slot, u in missing.items()}
+
+
+def drawn(u: UOp, random: Any) -> Array:
+    """Numbers for an input: an integer may be an index, and 0 and 1 lie in nearly all memory."""
+    from uop.interpreter.numeric.storage import np_dtype
+
+    if u.dtype.is_float:
+        data: Array = random.standard_normal(u.shape)
+    else:
+        data = random.integers(0, 2, u.shape)
+    return data.astype(np_dtype(u.dtype))
+
+
+def figures(each: KernelTime, copied: float) -> dict[str, Any]:
+    """The figures of a kernel, as JSON has them."""
+    return {
+        "kernel": each.launch.kernel,
+        "groups": list(each.launch.groups),
+        "items": list(each.launch.local_size),
+        "seconds": each.seconds,
+        "flops": each.cost.flops,
+        "bytes": each.cost.bytes,
+        "flops_per_second": each.flops,
+        "bytes_per_second": each.bandwidth,
+        "share_of_copy": each.bandwidth / copied,
+    }
+
+
+def cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """A row of the table."""
+    size = " x ".join(",".join(map(str, row[key])) for key in ("groups", "items"))
+    rates = (f"{row[key] / 1e9:.3g}" for key in ("flops_per_second", "bytes_per_second"))
+    return row["kernel"], size, duration(row["seconds"]), *rates, f"{row['share_of_copy']:.0%}"
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} us"
+
+
+def print_table(rows: list[tuple[str, ...]]) -> None:
+    """Columns in line: words to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        aligned = [row[0].ljust(widths[0])]
+        aligned += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        click.echo("  ".join(aligned))
