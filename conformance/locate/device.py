@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import cast
 
 from uop.compiler.execute import open_device
 from uop.compiler.pipeline import TARGETS, Compiled, Setting, compile
@@ -79,7 +80,7 @@ def _others(device: Device, setting: Setting) -> Iterator[Device]:
         return
     for driver in listed():
         try:
-            other = open_driver(driver)
+            other = cast(Device, open_driver(driver))
         except UopError:
             continue
         if other.name != device.name:

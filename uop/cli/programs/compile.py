@@ -18,10 +18,10 @@ from uop.cli.programs.files import (
     program_argument,
     read_case,
 )
+from uop.cli.programs.options import optimizations_in, optimizations_option
 from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
-    from uop.spec.kernel.optimization import Optimization
     from uop.spec.uop import UOp
 
 
@@ -48,14 +48,7 @@ if TYPE_CHECKING:
     help="Print what `render` leaves, with the machine code of the device here in each PROGRAM; "
     "`uop run --backend` runs that code.",
 )
-@click.option(
-    "--opt",
-    "sequences",
-    multiple=True,
-    metavar="SEQUENCE",
-    help="The optimizations of a kernel, as 'SPLIT(0, 4, LOCAL, INNER); PADTO(1, 8)': the first "
-    "option is for the first kernel, and so on.",
-)
+@optimizations_option
 @click.option(
     "--check",
     is_flag=True,
@@ -94,7 +87,7 @@ def command(
         raise click.UsageError("--binary prints what render leaves; --stage is for other stages")
     one_of("--target", [target], listed.targets())
     case, root = read_case(file, case_id, edition)
-    optimizations = [optimizations_in(text) for text in sequences]
+    optimizations = optimizations_in(sequences)
     with errors_by_line(case):
         if check:
             setting = Setting(find_target(target), optimizations)
@@ -123,18 +116,6 @@ def command(
         click.echo(f"; {line}")
     click.echo(print_file(UopFile((FileCase(root=left, inputs=inputs),))), nl=False)
     return Exit.OK
-
-
-def optimizations_in(text: str) -> tuple[Optimization, ...]:
-    """The sequence of an option --opt."""
-    from uop.conformance.checks import OptionError
-    from uop.spec.errors import MalformedError
-    from uop.spec.kernel.optimization import parse_optimizations
-
-    try:
-        return parse_optimizations(text)
-    except MalformedError as error:
-        raise OptionError(f"--opt: {error}") from None
 
 
 def about(stage: str, before: UOp, after: UOp) -> Iterator[str]:
