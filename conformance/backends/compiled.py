@@ -12,7 +12,7 @@ import numpy as np
 
 from uop.compiler.bundle import FENCE, FENCES, Job, run_many
 from uop.compiler.execute import open_device
-from uop.compiler.pipeline import Compiled, Observe, compile, find_target, rules_of
+from uop.compiler.pipeline import Compiled, Observe, Setting, compile, find_target, rules_of
 from uop.compiler.runtime.device import Around, Built, Contents, Device, Launch, Memory, upload
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
 from uop.conformance.backends.attempt import problem_of
@@ -99,6 +99,23 @@ class CompiledBackend:
             return []
         slots = compiled.executable.results
         return [StageText(n, print_program(u), slots) for n, u in compiled.stages.items()]
+
+    def locate(self, program: Program) -> str:
+        """The stage and the firing of a rule that are to blame, or what comes after the stages."""
+        from uop.conformance.locate.device import check_device
+        from uop.conformance.locate.stages import check_stages
+        from uop.conformance.locate.text import sentence
+
+        setting = Setting(find_target(self.target))
+        try:
+            root = parse(program.text)
+            checked = check_stages(root, program.batches, setting)
+            if checked.blame is None:
+                device = self.fenced
+                checked = check_device(root, program.batches, checked, setting, device)
+        except UopError as error:
+            return f"what is to blame is not known: {error}"
+        return "" if checked.blame is None else sentence(checked.blame)
 
     def _alone(self, compiled: Compiled | Problem, program: Program) -> Outcome:
         if isinstance(compiled, Problem):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import cast
 
 from uop.compiler.execute import open_device
 from uop.compiler.pipeline import TARGETS, Compiled, Setting, compile
 from uop.compiler.runtime.device import Device
 from uop.compiler.runtime.drivers import listed
-from uop.compiler.runtime.opencl import OpenCLDevice, open_driver
+from uop.compiler.runtime.opencl import open_driver
 from uop.compiler.stages.render import node_at
 from uop.compiler.targets.c import CTarget
+from uop.compiler.targets.opencl import OPENCL
 from uop.conformance.backends.interpreter import in_order
 from uop.conformance.locate.results import Inputs, accepted_of, first_outside
 from uop.conformance.locate.stages import Blame, Checked, StageCheck
@@ -74,11 +76,11 @@ def _blamed(
 
 def _others(device: Device, setting: Setting) -> Iterator[Device]:
     """Other devices here that run the same source."""
-    if not isinstance(device, OpenCLDevice):
+    if setting.target.name != OPENCL.name:
         return
     for driver in listed():
         try:
-            other = open_driver(driver)
+            other = cast(Device, open_driver(driver))
         except UopError:
             continue
         if other.name != device.name:

@@ -52,18 +52,8 @@ class StageCheck:
     elements: int
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The stages of a program that were judged, and the one that is to blame."""
-
-    stages: tuple[StageCheck, ...]
-    blame: Blame | None = None
-    compiled: Compiled | None = None
-    """None where the compiler did not come to an end."""
-
-
 @dataclass(slots=True)
-class _Log:
+class Log:
     """What the compiler does: the firings of each stage, and the programs around the stages."""
 
     firings: list[Firing] = field(default_factory=list)
@@ -89,6 +79,17 @@ class _Log:
         return next(iter([*begun, *following]), names[-1])
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The stages of a program that were judged, and the one that is to blame."""
+
+    stages: tuple[StageCheck, ...]
+    blame: Blame | None = None
+    compiled: Compiled | None = None
+    """None where the compiler did not come to an end."""
+    log: Log = field(default_factory=Log)
+
+
 def check_stages(root: UOp, batches: Sequence[Inputs], setting: Setting) -> Checked:
     """Compile a program and judge each stage on these inputs.
 
@@ -97,7 +98,7 @@ def check_stages(root: UOp, batches: Sequence[Inputs], setting: Setting) -> Chec
     """
     own = sorted(map(slot_of, written(root))) if returns_memory(root) else ()
     demanded = [accepted_of(root, inputs, own) for inputs in batches]
-    log = _Log()
+    log = Log()
     try:
         compiled = compile(root, setting.target, log.observe, setting.optimizations)
     except (PassError, InvalidError) as error:
@@ -113,11 +114,11 @@ def check_stages(root: UOp, batches: Sequence[Inputs], setting: Setting) -> Chec
 
 
 def _judged(
-    root: UOp, batches: Sequence[Inputs], demanded: Sequence[Sequence[Accepted]], log: _Log
+    root: UOp, batches: Sequence[Inputs], demanded: Sequence[Sequence[Accepted]], log: Log
 ) -> Checked:
     """Judge the programs that a log holds."""
     if not log.stages:
-        return Checked(())
+        return Checked((), log=log)
     slots = [slot_of(u) for u in results_of(root, log.stages[0][2])]
     entered = log.stages[0][1]
     done: list[StageCheck] = []
@@ -128,12 +129,12 @@ def _judged(
                 found = _outside(previous, left, inputs, slots, demanded[number])
                 if found:
                     blame = Blame(name, found, number)
-                    return Checked(tuple(done), _with_firing(blame, log, inputs))
+                    return Checked(tuple(done), _with_firing(blame, log, inputs), log=log)
         if name != ENTRY:
             elements = sum(a.value.data.size for sets in demanded for a in sets)
             done.append(StageCheck(name, len(log.of(name)), elements))
         previous = left
-    return Checked(tuple(done))
+    return Checked(tuple(done), log=log)
 
 
 def _outside(
@@ -156,7 +157,7 @@ def _outside(
     return "" if wrong is None else str(wrong)
 
 
-def _with_firing(blame: Blame, log: _Log, inputs: Inputs) -> Blame:
+def _with_firing(blame: Blame, log: Log, inputs: Inputs) -> Blame:
     """Name the first firing of the blamed stage that changes a value."""
     for firing in log.of(blame.stage):
         with suppress(UopError):

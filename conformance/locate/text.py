@@ -7,6 +7,7 @@ from typing import Any
 
 from uop.conformance.locate.device import RUN
 from uop.conformance.locate.stages import Blame, Checked
+from uop.conformance.protocol.types import BLAMED
 from uop.spec.text.program import print_program
 from uop.spec.uop import UOp
 
@@ -34,7 +35,7 @@ def blame_lines(blame: Blame) -> Iterator[str]:
     """The rule that is to blame and what it did, where one was found."""
     if blame.firing is None or blame.change is None:
         return
-    yield f"rule {blame.stage}/{blame.firing.rule} changes a value {_shown(blame)}"
+    yield f"{BLAMED}{blame.stage}/{blame.firing.rule} changes a value {_shown(blame)}"
     for side, root in (("before", blame.firing.before), ("after", blame.firing.after)):
         yield f"  {side}"
         yield from (f"    {line}" for line in graph_lines(root))
@@ -55,9 +56,9 @@ def graph_lines(root: UOp) -> list[str]:
 
 
 def sentence(blame: Blame) -> str:
-    """The stage, the rule and its firing, for the message of a failure."""
-    said = f"the stage {blame.stage} is to blame: {blame.message}"
-    return "\n".join([said, *blame_lines(blame)])
+    """What is to blame, for the message of a failure: the firing of a rule, or all of a stage."""
+    found = [*blame_lines(blame)]
+    return "\n".join(found or [f"{BLAMED}{blame.stage}: {blame.message}"])
 
 
 def to_json(checked: Checked) -> dict[str, Any]:

@@ -15,6 +15,8 @@ FORMS = ("tensor", "kernel", "linear", "mixed")
 and graphs of values with CALLs of kernels.
 """
 
+BLAMED = "to blame: "
+"""Begins the line of an explanation that names what is to blame, as `stage/rule`."""
 OFFERS = ("check", "props", "stages", "source")
 """The optional checks that a backend may support."""
 
@@ -148,6 +150,14 @@ class StagedBackend(Backend, Protocol):
 
     def stages(self, program: Program) -> Sequence[StageText]:
         """What its stages make of a program, in order; none where it does not compile."""
+
+
+@runtime_checkable
+class LocatingBackend(Backend, Protocol):
+    """An adapter of a compiler that names the rule or the source line that is to blame."""
+
+    def locate(self, program: Program) -> str:
+        """What is to blame for the failure of a program, as lines; empty where nothing is found."""
 
 
 @runtime_checkable

@@ -63,9 +63,25 @@ class Lower:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """What the stages make of a program."""
+    """What the stages make of a program; `locates` says whether it answers Locate."""
 
     stages: tuple[StageText, ...]
+    locates: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Locate:
+    """Say what of the backend is to blame for a failing program, within `limit` seconds."""
+
+    program: Program
+    limit: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """What is to blame, as lines of text."""
+
+    text: str
 
 
 class ClosedError(Exception):

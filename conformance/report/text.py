@@ -14,6 +14,7 @@ from uop.conformance.coverage.ledger import ledger_lines
 from uop.conformance.coverage.strength import strength_line
 from uop.conformance.judging.lowering import LEAVES_OUT, UNSUPPORTED
 from uop.conformance.profile.card import Card
+from uop.conformance.protocol.types import BLAMED
 from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.reference.glossary import LOOK
 from uop.conformance.report.model import Cell, Conclusion, Failure, Report, Summary, counted
@@ -151,6 +152,8 @@ def failure_lines(report: Report) -> list[str]:
         inputs = failure.values[0].inputs if failure.values else ()
         detail = f"for {', '.join(inputs)}: {failure.message}" if inputs else failure.message
         lines.append(one_line(f"FAILED {failure.id} [{failure.signature}]: {detail}"))
+        blamed = [line for line in failure.message.splitlines() if line.startswith(BLAMED)]
+        lines += ["       " + one_line(line) for line in blamed[:1]]
         if len(failure.cases) > 1:
             lines.append("       " + one_line(explained(failure)))
         lines += ["       " + one_line(remark) for remark in failure.remarks]

@@ -22,6 +22,7 @@ from uop.conformance.protocol.hello import checked
 from uop.conformance.protocol.types import (
     Backend,
     CountingBackend,
+    LocatingBackend,
     Outcome,
     Outputs,
     Problem,
@@ -70,13 +71,16 @@ def answer(backend: Backend, requests: int, replies: int) -> None:
     """Run the programs of each message. ClosedError when the other side has gone."""
     borders = cycle(BORDERS)
     while True:
-        message = cast(wire.Run | wire.Lower, wire.read(requests, wire.Run, wire.Lower))
+        kinds = (wire.Run, wire.Lower, wire.Locate)
+        message = cast(wire.Run | wire.Lower | wire.Locate, wire.read(requests, *kinds))
         # The alarm ends an orphan even where it hangs with the GIL held.
         signal.alarm(math.ceil(message.limit) + GRACE)
-        reply: wire.Ran | wire.Lowered
+        reply: wire.Ran | wire.Lowered | wire.Located
         if isinstance(message, wire.Lower):
             stages = cast(StagedBackend, backend).stages(message.program)
-            reply = wire.Lowered(tuple(stages))
+            reply = wire.Lowered(tuple(stages), isinstance(backend, LocatingBackend))
+        elif isinstance(message, wire.Locate):
+            reply = wire.Located(cast(LocatingBackend, backend).locate(message.program))
         else:
             outcomes = run(backend, message.programs, next(borders))
             reply = wire.Ran(outcomes, resident(), fired(backend))

@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 
 from uop.conformance.protocol import wire
 from uop.conformance.protocol.types import (
+    BLAMED,
     LOST,
     Backend,
     Hello,
@@ -31,7 +32,7 @@ SERVE = "uop.conformance.workers.serve"
 """The module that the process of a backend runs."""
 STDERR_SHOWN = 400
 
-Reply = TypeVar("Reply", wire.Ran, wire.Lowered)
+Reply = TypeVar("Reply", wire.Ran, wire.Lowered, wire.Located)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,23 +205,26 @@ class Worker(Isolated):
             return self._after_loss(self.submitted, lost)
 
     def explain(self, program: Program, is_right: IsRight) -> str:
-        """The first of its stages that is wrong, where it offers stages."""
+        """The first of its stages that is wrong, and in it the rule, where it offers stages."""
         if "stages" not in self.hello.offers:
             return ""
         from uop.conformance.protocol.offers import first_wrong_stage  # slow to import
 
         limit = self.allowance.seconds(1)
         try:
-            self.process.write(wire.Lower(program, limit))
-            lowered = self._reply(wire.Lowered, time.monotonic() + limit, limit)
-        except wire.ClosedError:
-            lost: LostError = self._crashed()
-        except LostError as error:
-            lost = error
-        else:
-            return first_wrong_stage(lowered.stages, program, is_right)
-        self.restart()
-        return f"its stages: {lost}"
+            lowered = self._asked(wire.Lower(program, limit), wire.Lowered)
+            stage = first_wrong_stage(lowered.stages, program, is_right)
+        except LostError as lost:
+            self.restart()
+            return f"its stages: {lost}"
+        if not lowered.locates:
+            return stage
+        try:
+            located = sanitized(self._asked(wire.Locate(program, limit), wire.Located).text)
+        except LostError as lost:
+            self.restart()
+            located = f"{BLAMED}what runs it: {lost}"
+        return "\n".join(filter(None, [stage, located]))
 
     def close(self) -> None:
         self.process.kill()
@@ -271,6 +275,14 @@ class Worker(Isolated):
             return self.process.read(kind, deadline=deadline)
         except wire.LateError:
             raise LostError(ProblemKind.HANG, f"no answer within {limit:g} s") from None
+        except wire.ClosedError:
+            raise self._crashed() from None
+
+    def _asked(self, question: wire.Lower | wire.Locate, kind: type[Reply]) -> Reply:
+        """The answer to a question. LostError where none comes."""
+        try:
+            self.process.write(question)
+            return self._reply(kind, time.monotonic() + question.limit, question.limit)
         except wire.ClosedError:
             raise self._crashed() from None
 

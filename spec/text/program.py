@@ -29,6 +29,14 @@ def print_program(root: UOp) -> str:
     return "\n".join(Printer().print([checked_root(root)])) + "\n"
 
 
+def lines_by_node(root: UOp) -> dict[UOp, str]:
+    """The line of each node that has one in the text of a program, in order."""
+    scope, lines = Scope(), print_program(root).splitlines()
+    for number, line in enumerate(lines, 1):
+        scope.read_text(line, number)
+    return {scope.nodes[number]: line for number, line in enumerate(lines)}
+
+
 def print_unbuilt(node: Unbuilt) -> str:
     """The text of a program with an unchecked last node."""
     printer = Printer()

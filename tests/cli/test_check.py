@@ -63,7 +63,7 @@ def test_the_stage_and_the_rule_of_a_fault(uop: Any, program: Path, faulty: None
     lines = outcome.out.splitlines()
     assert "expand     WRONG: output 0[0] is 0, accepted 4" in lines
     where = "(at RANGE 0 = 0: before 4, after 0)"
-    assert f"rule expand/subtract changes a value {where}" in lines
+    assert f"to blame: expand/subtract changes a value {where}" in lines
     shown = [line.split("= ")[1].split()[0] for line in lines if line.startswith("    %")]
     assert shown[-1] == "SUB"
 
@@ -104,7 +104,7 @@ def test_optimizations_are_those_of_the_option(
         (["--json"], "expected --check too"),
         (["--check", "--stage", "plan"], "--check prints a verdict"),
         (["--check", "--binary"], "--check prints a verdict"),
-        (["--opt", "SPLIT(0)"], "--opt: 1:1: expected SPLIT(axis, factor, type, side)"),
+        (["--opt", "SPLIT(0)"], "--opt: 1:1: expected SPLIT(axis, factor, type, [side])"),
         (["--check", "--opt", "SPLIT(7, 2, LOCAL, INNER)"], "SPLIT"),
         (["--check", "--target", "metal"], "metal"),
     ],

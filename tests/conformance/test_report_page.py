@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import subprocess
 from dataclasses import replace
-from html import escape, unescape
+from html import escape
 from importlib.resources import files
 from itertools import product
 from typing import Any
 
+import browser
 import pytest
 from reports import (
     CRASHED,
@@ -41,7 +39,6 @@ from uop.conformance.report.vote import polled
 from uop.spec.latitude import KNOBS
 from uop.spec.ops.names import Op
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 CSS = files("uop.conformance.report.html").joinpath("page.css").read_text()
 LEDGER = from_json(
     LedgerSums,
@@ -61,34 +58,13 @@ ENTRY = Observation(
 OPEN = Observation("NaN payload", "", "kept", "", True, SEEN, repro="a program")
 SECTIONS: dict[str, Any] = {"card": (ENTRY, OPEN), "ledger": LEDGER}
 KNOWN = KnownFailure("op/A/int8/b/0@2", "old", "http://a.b", "2030-12-31", "a.uop", (), "known", "")
-PROBE = """<script>
-addEventListener('load', () => {
-  const all = q => [...document.querySelectorAll(q)];
-  const ids = all('[id]').map(e => e.id);
-  const found = {
-    width: document.documentElement.scrollWidth, room: innerWidth,
-    loaded: performance.getEntriesByType('resource').map(e => e.name),
-    cells: all('#matrix td[title]').length, rows: all('#matrix tbody th').map(e => e.innerText),
-    twice: ids.filter((id, k) => ids.indexOf(id) != k),
-    dead: all('a[href^="#"]').map(e => e.hash.slice(1)).filter(id => !ids.includes(id)),
-    untitled: all('table').filter(t => !t.caption || !t.tHead).length,
-    unscoped: all('th:not([scope])').length, unnamed: all('[role=img]:not([aria-label])').length,
-    main: all('main').length, title: document.title, lang: document.documentElement.lang,
-    first: document.querySelector('#matrix').getBoundingClientRect().bottom,
-  };
-  parent.postMessage([name, found], '*');
-});
-</script>"""
+PROBE = """
+  cells: all('#matrix td[title]').length, rows: all('#matrix tbody th').map(e => e.innerText),
+  first: document.querySelector('#matrix').getBoundingClientRect().bottom,
+"""
 CARD = Failure("card/MIXED/MIXED/a/0", "card a", "max_nan", "card", (), (), "two", "a.uop")
 OPS = [*Op.__members__, *(f"OTHER{k}" for k in range(100 - len(Op)))]
 SIZES = {"wide": 1280, "narrow": 390, "single": 1280}
-OUTER = """<!doctype html><pre id="probe"></pre><script>
-const found = {};
-addEventListener('message', e => {
-  found[e.data[0]] = e.data[1];
-  document.querySelector('#probe').innerText = JSON.stringify(found);
-});
-</script>"""
 
 
 def everything() -> Report:
@@ -107,27 +83,11 @@ def everything() -> Report:
 
 @pytest.fixture(scope="module")
 def probed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a browser says of pages in frames of each size. It must log nothing."""
-    if BROWSER is None:
-        pytest.skip("no chromium (Debian package chromium)")
-    folder = tmp_path_factory.mktemp("pages")
+    """What a browser says of pages in frames of each size."""
     made = everything()
-    text = OUTER
-    for name, width in SIZES.items():
-        shown = replace(made, others=None, vote=None) if name == "single" else made
-        (folder / f"{name}.html").write_text(page(shown) + PROBE)
-        style = f"border: 0; width: {width}px; height: 800px"
-        text += f'<iframe name="{name}" src="{name}.html" style="{style}"></iframe>'
-    (folder / "all.html").write_text(text)
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]
-    options += ["--enable-logging=stderr", "--virtual-time-budget=10000", "--dump-dom"]
-    command = [BROWSER, *options, (folder / "all.html").as_uri()]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert [line for line in run.stderr.splitlines() if "CONSOLE" in line] == []
-    found = re.search(r'<pre id="probe">(.+?)</pre>', run.stdout, re.DOTALL)
-    assert found is not None, run.stderr
-    result: dict[str, Any] = json.loads(unescape(found[1]))
-    return result
+    single = page(replace(made, others=None, vote=None))
+    pages = {name: single if name == "single" else page(made) for name in SIZES}
+    return browser.probed(tmp_path_factory.mktemp("pages"), pages, SIZES, PROBE)
 
 
 @pytest.mark.parametrize("size", SIZES)

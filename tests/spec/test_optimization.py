@@ -54,7 +54,7 @@ def test_the_text_of_each() -> None:
         ("PADTO(1, 8) SWAP(0, 1)", 1, "expected one of"),
         ("PADTO(1, 8); FUSE(0)", 14, "SPLIT, PADTO, SWAP, NOLOCALS, TC"),
         ("SPLIT(0, 4)", 1, r"SPLIT\(axis, factor, type, \[side\]\)"),
-            ("SPLIT(0, 4, SHARED)", 1, "SHARED"),
+        ("SPLIT(0, 4, SHARED)", 1, "SHARED"),
         ("SPLIT(0, 4, SHARED, INNER)", 1, "SHARED"),
         ("SPLIT(0, 4, LOCAL, top)", 1, "top"),
         ("PADTO(0, -2)", 1, "'-2', which is no natural number"),

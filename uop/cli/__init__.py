@@ -13,6 +13,7 @@ COMMANDS = {
         "Compile a program and print its source, or the program that a stage leaves.",
     ),
     "time": (PROGRAMS, "Time the kernels of a program, one row for each."),
+    "view": (PROGRAMS, "Write how a program is compiled as one HTML page."),
     "backends": (SUITE, "List the backends and say which can be used here."),
     "fuzz": (SUITE, "Judge random programs on a backend, or several, until the time is over."),
     "corpus": (SUITE, "Join or thin out the programs that `uop fuzz --corpus` keeps."),

@@ -154,13 +154,9 @@ def interpret(root: UOp, inputs: dict[int, Array], trace: bool) -> dict[int, Val
 def traced(root: UOp, check: Observer) -> Observer:
     """Print every node with its value as the interpreter reaches it, then check it."""
     from uop.interpreter.show import show_value
-    from uop.spec.text.literal import Line
-    from uop.spec.text.program import Scope, print_program
+    from uop.spec.text.program import lines_by_node
 
-    scope, lines = Scope(), print_program(root).splitlines()
-    for line in lines:
-        scope.read(Line(line))
-    by_node = {scope.nodes[number]: line for number, line in enumerate(lines)}
+    by_node = lines_by_node(root)
 
     def show(u: UOp, value: Value) -> None:
         if u in by_node:

@@ -1,0 +1,74 @@
+"""`uop view`: writes how a program is compiled as an HTML page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from uop.cli import names as listed
+from uop.cli.names import Name
+from uop.cli.programs.check import inputs_of
+from uop.cli.programs.files import (
+    case_option,
+    edition_option,
+    errors_by_line,
+    one_line_errors,
+    optimizations_option,
+    program_argument,
+    read_case,
+    read_optimizations,
+)
+
+
+@click.command("view")
+@program_argument
+@case_option
+@edition_option
+@click.option(
+    "--target",
+    type=Name(listed.targets, shown=True),
+    default="opencl",
+    show_default=True,
+    help="The language of the source.",
+)
+@optimizations_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.html",
+    help="Where the page is written; by default FILE.html beside FILE.uop.",
+)
+def command(
+    file: Path,
+    case_id: str | None,
+    edition: str,
+    target: str,
+    optimizations: tuple[str, ...],
+    output: Path | None,
+) -> None:
+    """Write how a program is compiled as one HTML page.
+
+    The page has the graph of each stage with the value of each node, every firing of a rule as a
+    step, and the source with links to the nodes of its lines. It needs no device and loads nothing.
+    A large program is cut, and the page says where.
+    """
+    from uop.compiler.pipeline import Setting, find_target
+    from uop.conformance.checks import one_of
+    from uop.conformance.locate.page import page
+    from uop.conformance.locate.stages import check_stages
+
+    one_of("--target", [target], listed.targets())
+    case, root = read_case(file, case_id, edition)
+    output = output or file.with_suffix(".html")
+    with errors_by_line(case):
+        inputs, drawn = inputs_of(case, root)
+        setting = Setting(find_target(target), read_optimizations(optimizations))
+        checked = check_stages(root, [inputs], setting)
+    text = page(file.name, root, inputs, checked)
+    with one_line_errors("write", output):
+        output.write_text(text, encoding="utf-8")
+    for slot in drawn:
+        click.echo(f"input {slot} was drawn: the file has none")
+    click.echo(f"{output}: {len(checked.log.firings)} firings, {len(text) >> 10} KiB")
