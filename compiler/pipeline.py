@@ -19,6 +19,7 @@ from uop.compiler.stages.callify import callify
 from uop.compiler.stages.expand import RULES as EXPANSIONS
 from uop.compiler.stages.expand import expand
 from uop.compiler.stages.linearize import linearize
+from uop.compiler.stages.lower import LOWER
 from uop.compiler.stages.optimize import OPTIMIZE, Choose, Sequences, optimize
 from uop.compiler.stages.optimize.heuristic import heuristic
 from uop.compiler.stages.plan import plan
@@ -315,7 +316,7 @@ def _about(run: Callable[..., UOp]) -> str:
 
 STAGES = [
     _rewriting(callify, CALLIFIED),
-    _rewriting(rangeify, RANGED, SIMPLIFY.names),
+    _rewriting(rangeify, RANGED, (*LOWER, *SIMPLIFY.names)),
     Stage(
         "optimize",
         lambda u, s, fired: optimize(u, fired, s.chosen),

@@ -1,9 +1,8 @@
-"""Rewrite rules that simplify index arithmetic and conditions, by min_max and by the algebra of
-integers that do not wrap.
-"""
+"""Rewrite rules for index arithmetic and conditions: min_max, and algebra that does not wrap."""
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import cast
 
 from uop.compiler.fold import FOLD
@@ -16,6 +15,8 @@ from uop.spec.uop import UOp, const, index_const
 Terms = dict[UOp, int]
 """A sum: the factor of each node, which is no sum, constant, or product with a constant."""
 
+MOST_CONDITIONS = 16
+"""The most conditions of a conjunction that are compared with each other."""
 DECIDED = (Op.ADD, Op.MUL, Op.SUB, Op.NEG, Op.MAX, Op.IDIV, Op.MOD, Op.CMPLT, Op.CMPNE, Op.WHERE)
 
 
@@ -154,7 +155,7 @@ def _is_quotient(u: UOp, x: UOp, a: int) -> bool:
 
 @rewrites(Op.IDIV)
 def divide_terms(u: UOp) -> UOp | None:
-    """(q*c + r) // c -> q + r//c for c > 0; division floors, so r may have either sign."""
+    """(q*c + r) // c -> q + r//c for c > 0, also in each factor; r may have either sign."""
     if u.dtype is not dtypes.index or (c := int_value(u.src[1])) is None or c <= 0:
         return None
     if c == 1:
@@ -167,7 +168,7 @@ def divide_terms(u: UOp) -> UOp | None:
 
 @rewrites(Op.MOD)
 def reduce_terms(u: UOp) -> UOp | None:
-    """(q*c + r) % c -> r % c for c > 0, and r itself if it is already reduced."""
+    """(q*c + r) % c -> r % c for c > 0, also in each factor, and r itself if it is reduced."""
     if u.dtype is not dtypes.index or (c := int_value(u.src[1])) is None or c <= 0:
         return None
     low, high = bounds(u.src[0])
@@ -178,10 +179,10 @@ def reduce_terms(u: UOp) -> UOp | None:
 
 
 def _split(x: UOp, c: int) -> tuple[UOp | None, UOp]:
-    """x as (q, r) with x = c * q + r; q is None if no term is a multiple of c."""
+    """x as (q, r) with x = c * q + r, where r has smaller factors; q is None if they were small."""
     terms, offset = linear_form(x)
-    whole = {t: k // c for t, k in terms.items() if k % c == 0}
-    rest = {t: k for t, k in terms.items() if k % c}
+    whole = {t: abs(k) // c * (1 if k > 0 else -1) for t, k in terms.items() if abs(k) >= c}
+    rest = {t: left for t, k in terms.items() if (left := k - c * whole.get(t, 0))}
     if not (whole or offset // c) or not fits(offset, *terms.values()):
         return None, x
     return total(whole, offset // c), total(rest, offset % c)
@@ -251,6 +252,44 @@ def and_condition(u: UOp) -> UOp | None:
     return None
 
 
+@rewrites(Op.AND)
+def drop_weaker_bound(u: UOp) -> UOp | None:
+    """x < 3 & x < 5 -> x < 3, in any conjunction of few conditions."""
+    if u.dtype is not dtypes.bool or u.shape != ():
+        return None
+    a, b = map(_conjuncts, u.src)
+    left = [c for c in a if not _follows(c, b)]
+    right = [c for c in b if not _follows(c, a)] if len(left) == len(a) else b
+    if len(left) + len(right) == len(a) + len(b):
+        return None
+    return reduce(lambda p, q: UOp(Op.AND, p, q), [*left, *right])
+
+
+def _conjuncts(u: UOp) -> list[UOp]:
+    """The conditions of a conjunction; itself if there are many."""
+    found, work = list[UOp](), [u]
+    while work and len(found) + len(work) <= MOST_CONDITIONS:
+        x = work.pop()
+        if x.op is Op.AND:
+            work += reversed(x.src)
+        else:
+            found.append(x)
+    return [u] if work else found
+
+
+def _follows(c: UOp, conditions: list[UOp]) -> bool:
+    """Whether a condition is one of these, or a weaker bound of what one of them bounds."""
+    if c in conditions:
+        return True
+    for other in conditions if c.op is Op.CMPLT else ():
+        for side, sign in ((0, 1), (1, -1)):
+            if other.op is Op.CMPLT and c.src[side] is other.src[side]:
+                mine, its = int_value(c.src[1 - side]), int_value(other.src[1 - side])
+                if mine is not None and its is not None and sign * its <= sign * mine:
+                    return True
+    return False
+
+
 @rewrites(Op.WHERE)
 def choose(u: UOp) -> UOp | None:
     """WHERE with a constant condition or equal branches -> a branch."""
@@ -265,9 +304,23 @@ def choose(u: UOp) -> UOp | None:
 
 @rewrites(Op.WHERE)
 def choose_condition(u: UOp) -> UOp | None:
-    """WHERE(p, true, false) -> p."""
+    """WHERE(p, true, false) -> p, and WHERE(p, q, false) -> p & q where q is made of counters: what
+    is made of data may be UNSPECIFIED where p is false.
+    """
     p, a, b = u.src
-    return p if truth(a) is True and truth(b) is False and p.shape == u.shape else None
+    if truth(b) is not False or p.shape != u.shape:
+        return None
+    if truth(a) is True:
+        return p
+    return UOp(Op.AND, p, a) if a.shape == () and all(map(_bounds_index, _conjuncts(a))) else None
+
+
+def _bounds_index(u: UOp) -> bool:
+    """Whether a condition compares sums of counters and sizes with a number."""
+    if u.op is not Op.CMPLT or u.src[0].dtype is not dtypes.index:
+        return False
+    counted = (x for side in u.src for x in linear_form(side)[0])
+    return all(x.op in (Op.RANGE, Op.SPECIAL, Op.PARAM) for x in counted)
 
 
 @rewrites(Op.WHERE)
@@ -285,9 +338,12 @@ def choose_twice(u: UOp) -> UOp | None:
 
 @rewrites(Op.WHERE)
 def choose_like_a_gate(u: UOp) -> UOp | None:
-    """WHERE(p, LOAD(i, b, p), b) -> LOAD(i, b, p), whose gate chooses already."""
+    """WHERE(p, LOAD(i, b, p & q), b) -> LOAD(i, b, p & q), whose gate chooses already."""
     p, a, b = u.src
-    return a if a.op is Op.LOAD and a.src[1:] == (b, p) else None
+    if a.op is not Op.LOAD or len(a.src) < 3 or a.src[1] is not b:
+        return None
+    gate = _conjuncts(a.src[2])
+    return a if a.src[2] is p or all(_follows(c, gate) for c in _conjuncts(p)) else None
 
 
 @rewrites(Op.CAST)
@@ -331,6 +387,7 @@ SIMPLIFY = FOLD + RuleSet(
     reduce_twice,
     compare_terms,
     and_condition,
+    drop_weaker_bound,
     choose,
     choose_condition,
     choose_twice,

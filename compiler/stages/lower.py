@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from uop.compiler.rewrite import Rewriter
+from uop.compiler.rewrite import Fired, Rewriter, quietly
 from uop.compiler.simplify import int_value, truth
 from uop.compiler.stages.indices import ONE, ZERO, Index, Indices, broadcast_index
 from uop.compiler.validity import identity
@@ -47,6 +47,15 @@ rules do not call each other, and the depth of a graph is not limited by the sta
 """
 
 
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """A rule that is lowering an element."""
+
+    element: Element
+    rule: Rule
+    steps: Steps
+
+
 class Lowering(Indices):
     """Lowers one kernel: holds its PARAMs, its RANGEs, and a cache of lowered elements.
 
@@ -54,8 +63,11 @@ class Lowering(Indices):
     program share the rewriter that simplifies: their index arithmetic is much the same.
     """
 
-    def __init__(self, stored: Callable[[UOp], UOp | None], simplify: Rewriter) -> None:
+    def __init__(
+        self, stored: Callable[[UOp], UOp | None], simplify: Rewriter, fired: Fired = quietly
+    ) -> None:
         super().__init__(simplify)
+        self._fired = fired
         self.buffers: list[UOp] = []
         self._stored = stored
         self._params: dict[UOp, UOp] = {}
@@ -73,61 +85,65 @@ class Lowering(Indices):
         """The element of a tensor as a scalar."""
         first = Element(tensor, at)
         answer = self._done.get(first)
-        stack: list[tuple[Element, Steps]] = [] if answer else [(first, self._steps(first))]
+        stack: list[_Started] = [] if answer is not None else [self._started(first)]
         while stack:
-            element, steps = stack[-1]
+            top = stack[-1]
             try:
-                wanted = next(steps) if answer is None else steps.send(answer)
+                wanted = next(top.steps) if answer is None else top.steps.send(answer)
             except StopIteration as result:
                 stack.pop()
-                self._done[element] = answer = cast(UOp, result.value)
+                self._done[top.element] = answer = cast(UOp, result.value)
+                self._fired(top.rule.__name__, top.element.tensor, answer)
                 continue
             answer = self._done.get(wanted)
             if answer is None:
-                stack.append((wanted, self._steps(wanted)))
+                stack.append(self._started(wanted))
         return cast(UOp, answer)
 
-    def _steps(self, e: Element) -> Steps:
-        if 0 in e.tensor.shape:
-            return self._nothing(e)
-        buffer = self._stored(e.tensor)
-        return self._rule(e) if buffer is None else self._load(e, buffer)
+    def _started(self, e: Element) -> _Started:
+        rule = self._rule(e.tensor)
+        return _Started(e, rule, rule(self, e))
 
-    def _rule(self, e: Element) -> Steps:
-        if e.tensor.op in ELEMENTWISE:
-            return self._elementwise(e)
-        if e.tensor.op not in RULES:
-            raise UnsupportedError(f"rangeify: {e.tensor.op.name} in a tensor graph")
-        return RULES[e.tensor.op](self, e)
+    def _rule(self, tensor: UOp) -> Rule:
+        if 0 in tensor.shape:
+            return Lowering.empty_as_zero
+        if self._stored(tensor) is not None:
+            return Lowering.load_from_memory
+        if tensor.op not in RULES:
+            raise UnsupportedError(f"rangeify: {tensor.op.name} in a tensor graph")
+        return RULES[tensor.op]
 
-    def _nothing(self, e: Element) -> Steps:
+    def empty_as_zero(self, e: Element) -> Steps:
         """An empty tensor has no element: code that reads one never runs."""
         yield from ()
         return const(0, e.tensor.dtype)
 
-    def _load(self, e: Element, buffer: UOp) -> Steps:
+    def load_from_memory(self, e: Element) -> Steps:
+        """A LOAD of the buffer of a value that is stored, or of an input."""
         yield from ()
-        memory = self.param(buffer, e.tensor.shape)
+        memory = self.param(cast(UOp, self._stored(e.tensor)), e.tensor.shape)
         place = UOp(Op.INDEX, memory, self.flat(e.at, e.tensor.shape))
         if e.gate is None:
             return UOp(Op.LOAD, place)
         return self.simplify(UOp(Op.LOAD, place, const(0, e.tensor.dtype), e.gate))
 
-    def _elementwise(self, e: Element) -> Steps:
+    def compute_on_elements(self, e: Element) -> Steps:
+        """An elementwise op on the elements of its operands."""
         sources = []
         for s in e.tensor.src:
             sources.append((yield Element(s, broadcast_index(e.at, s.shape), e.gate)))
         return UOp(e.tensor.op, *sources, arg=e.tensor.arg)
 
-    def _number(self, e: Element) -> Steps:
+    def keep_number(self, e: Element) -> Steps:
         """A constant, or a variable, which the kernel takes as an argument."""
         yield from ()
         return e.tensor
 
-    def _same(self, e: Element) -> Steps:
+    def drop_marker(self, e: Element) -> Steps:
+        """A marker has the elements of its operand."""
         return (yield Element(e.tensor.src[0], e.at, e.gate))
 
-    def _loaded(self, e: Element) -> Steps:
+    def load_behind_gate(self, e: Element) -> Steps:
         """LOAD(buf, alt, gate) of tensors. A false gate accesses nothing (D-052)."""
         u = e.tensor
         if len(u.src) < 3:
@@ -137,14 +153,16 @@ class Lowering(Indices):
         read = yield Element(u.src[0], e.at, self.both(e.gate, gate))
         return UOp(Op.WHERE, gate, read, alt)
 
-    def _permute(self, e: Element) -> Steps:
+    def permute_into_index(self, e: Element) -> Steps:
+        """INDEX(PERMUTE(T, pi), i...) is INDEX(T, j...) with j[pi[k]] = i[k]."""
         order = arg_of(e.tensor, PermuteArg).order
         at = list(e.at)
         for k, axis in enumerate(order):
             at[axis] = e.at[k]
         return (yield Element(e.tensor.src[0], tuple(at), e.gate))
 
-    def _flip(self, e: Element) -> Steps:
+    def flip_into_index(self, e: Element) -> Steps:
+        """A flipped axis counts down."""
         flags = arg_of(e.tensor, FlipArg).flags
         at = tuple(
             self.alu(Op.SUB, self.alu(Op.SUB, self.size(dim), ONE), i) if flipped else i
@@ -152,11 +170,13 @@ class Lowering(Indices):
         )
         return (yield Element(e.tensor.src[0], at, e.gate))
 
-    def _reshape(self, e: Element) -> Steps:
+    def reshape_into_index(self, e: Element) -> Steps:
+        """The index of the same row-major position."""
         old, new = e.tensor.src[0].shape, e.tensor.shape
         return (yield Element(e.tensor.src[0], self.reshaped(e.at, new, old), e.gate))
 
-    def _expand(self, e: Element) -> Steps:
+    def expand_into_index(self, e: Element) -> Steps:
+        """A repeated axis has one element, at 0."""
         source = e.tensor.src[0]
         at = broadcast_index(e.at, source.shape)
         # A symbolic size is 1 or that of the result, which the variables decide.
@@ -166,12 +186,13 @@ class Lowering(Indices):
         ]
         return (yield Element(source, tuple(repeated), e.gate))
 
-    def _shrink(self, e: Element) -> Steps:
+    def shrink_into_index(self, e: Element) -> Steps:
+        """The offset is added to the index."""
         offsets = self.offsets(e.tensor.src[1])
         at = tuple(self.alu(Op.ADD, *pair) for pair in zip(e.at, offsets, strict=True))
         return (yield Element(e.tensor.src[0], at, e.gate))
 
-    def _pad(self, e: Element) -> Steps:
+    def pad_as_validity(self, e: Element) -> Steps:
         """Zero outside; the source is read only inside, since outside it has no address."""
         source, offsets = e.tensor.src[0], self.offsets(e.tensor.src[1])
         inside: UOp | None = None
@@ -188,7 +209,7 @@ class Lowering(Indices):
         value = yield Element(source, at, self.both(e.gate, inside))
         return UOp(Op.WHERE, inside, value, zero)
 
-    def _index(self, e: Element) -> Steps:
+    def index_by_elements(self, e: Element) -> Steps:
         """Indices are data, which is not read where the gate is false: there the index is 0."""
         source, *indices = e.tensor.src
         at, used = [], 0
@@ -202,7 +223,8 @@ class Lowering(Indices):
             used += len(i.shape)
         return (yield Element(source, (*at, *e.at[used:]), e.gate))
 
-    def _stack(self, e: Element) -> Steps:
+    def stack_as_choice(self, e: Element) -> Steps:
+        """The element of the operand that the first index chooses."""
         which, *rest = e.at
         parts = e.tensor.src
         if not parts:
@@ -216,7 +238,8 @@ class Lowering(Indices):
             result = UOp(Op.WHERE, is_other, result, part)
         return result
 
-    def _reduce(self, e: Element) -> Steps:
+    def reduce_over_ranges(self, e: Element) -> Steps:
+        """A REDUCE of scalars over a new RANGE for each axis that has more than one element."""
         arg = arg_of(e.tensor, ReduceArg)
         if len(e.tensor.src) > 1:
             raise UnsupportedError("rangeify: a REDUCE over RANGEs in a tensor graph")
@@ -230,14 +253,15 @@ class Lowering(Indices):
         ranges = [at[axis] for axis in arg.axes if at[axis] is not ZERO]
         return UOp(Op.REDUCE, value, *ranges, arg=ReduceArg(arg.op)) if ranges else value
 
-    def _bitcast(self, e: Element) -> Steps:
+    def bitcast_as_bits(self, e: Element) -> Steps:
+        """The bits of an element; shifts where the sizes differ."""
         old, new = e.tensor.src[0].dtype, e.tensor.dtype
         if old.itemsize == new.itemsize:
             value = yield Element(e.tensor.src[0], e.at, e.gate)
             return UOp(Op.BITCAST, value, arg=DTypeArg(new))
         return (yield from (self._bytes_out if old.itemsize > new.itemsize else self._bytes_in)(e))
 
-    def _address(self, e: Element) -> Steps:
+    def address_in_memory(self, e: Element) -> Steps:
         """The address of the first element of a view, found in the memory below."""
         place = e.tensor.src[0]
         at, byte = (ZERO,) * len(place.shape), ZERO
@@ -309,20 +333,31 @@ def unsigned(dtype: DType) -> DType:
     return DTYPES[f"uint{8 * dtype.itemsize}"]
 
 
-RULES: Mapping[Op, Callable[[Lowering, Element], Steps]] = {
-    Op.CONST: Lowering._number,
-    Op.PARAM: Lowering._number,
-    Op.PERMUTE: Lowering._permute,
-    Op.FLIP: Lowering._flip,
-    Op.RESHAPE: Lowering._reshape,
-    Op.EXPAND: Lowering._expand,
-    Op.SHRINK: Lowering._shrink,
-    Op.PAD: Lowering._pad,
-    Op.INDEX: Lowering._index,
-    Op.STACK: Lowering._stack,
-    Op.BITCAST: Lowering._bitcast,
-    Op.REDUCE: Lowering._reduce,
-    Op.LOAD: Lowering._loaded,
-    Op.GETADDR: Lowering._address,
-    **dict.fromkeys(ops_of("marker"), Lowering._same),
+Rule = Callable[[Lowering, Element], Steps]
+
+RULES: Mapping[Op, Rule] = {
+    Op.CONST: Lowering.keep_number,
+    Op.PARAM: Lowering.keep_number,
+    Op.PERMUTE: Lowering.permute_into_index,
+    Op.FLIP: Lowering.flip_into_index,
+    Op.RESHAPE: Lowering.reshape_into_index,
+    Op.EXPAND: Lowering.expand_into_index,
+    Op.SHRINK: Lowering.shrink_into_index,
+    Op.PAD: Lowering.pad_as_validity,
+    Op.INDEX: Lowering.index_by_elements,
+    Op.STACK: Lowering.stack_as_choice,
+    Op.BITCAST: Lowering.bitcast_as_bits,
+    Op.REDUCE: Lowering.reduce_over_ranges,
+    Op.LOAD: Lowering.load_behind_gate,
+    Op.GETADDR: Lowering.address_in_memory,
+    **dict.fromkeys(ops_of("marker"), Lowering.drop_marker),
+    **dict.fromkeys(ELEMENTWISE, Lowering.compute_on_elements),
 }
+"""The rule by which an element of each op is lowered."""
+LOWER = tuple(
+    dict.fromkeys(
+        rule.__name__
+        for rule in (Lowering.empty_as_zero, Lowering.load_from_memory, *RULES.values())
+    )
+)
+"""The names of the rules. A rule fires with the tensor whose element it lowers, and its scalar."""

@@ -49,7 +49,7 @@ def rangeify(root: UOp, fired: Fired = quietly) -> UOp:
                 for store in stores.pop(function)
             ]
             arguments = [*map(_passed, function.src[1:])]
-            effects += _Kernels(outputs, arguments, simplify, calls).effects()
+            effects += _Kernels(outputs, arguments, simplify, calls, fired).effects()
     return UOp(Op.SINK, *effects)
 
 
@@ -95,6 +95,7 @@ class _Kernels:
     """The BUFFER of each argument."""
     simplify: Rewriter
     calls: _Calls
+    fired: Fired
     _targets: dict[UOp, Sequence[UOp]] = field(default_factory=dict)
     """The BUFFERs that hold each value of a kernel."""
     _home: dict[UOp, UOp] = field(default_factory=dict)
@@ -133,11 +134,11 @@ class _Kernels:
                 return self.inputs[slot_of(u)]
             return u if u.op is Op.BINARY else None
 
-        self._call(Lowering(stored, self.simplify), kernel)
+        self._call(Lowering(stored, self.simplify, self.fired), kernel)
 
     def _copy(self, target: UOp, aside: UOp) -> None:
         """Add a kernel that copies a temporary over an input, after all readers of the input."""
-        body = Lowering(lambda u: aside if u is aside else None, self.simplify)
+        body = Lowering(lambda u: aside if u is aside else None, self.simplify, self.fired)
         copied = UOp(Op.CONTIGUOUS, aside)
         (kernel,) = split([copied]).kernels
         self._targets[copied] = [target]

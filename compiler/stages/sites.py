@@ -135,7 +135,7 @@ class Loops:
         match u.op:
             case Op.PERMUTE:
                 moved = dict(zip(arg_of(u, PermuteArg).order, axes, strict=True))
-                return Site(site.kernel, tuple(moved[k] for k in range(len(axes))), site.key)
+                return self._part(site, tuple(moved[k] for k in range(len(axes))), u)
             case Op.FLIP if any(arg_of(u, FlipArg).flags):
                 return self._computed(site, axes, u)
             case Op.SHRINK | Op.PAD if s.shape != u.shape:
@@ -184,7 +184,7 @@ class Loops:
             own = site.axes[used : used + len(i.shape)]
             used += len(i.shape)
             axes.append(NONE.union(*own))
-            yield i, Site(site.kernel, own, site.key)
+            yield i, self._part(site, own, (u, used))
         yield source, self._computed(site, (*axes, *site.axes[used:]), u)
 
     def _bits(self, u: UOp, site: Site) -> Iterator[tuple[UOp, Site]]:
@@ -192,6 +192,10 @@ class Loops:
         (s,) = u.src
         for k in range(max(u.dtype.itemsize // s.dtype.itemsize, 1)):
             yield s, self._computed(site, site.axes, (u, k))
+
+    def _part(self, site: Site, axes: tuple[Axes, ...], by: object) -> Site:
+        """A site with axes of another one: also computed, if these are."""
+        return Site(site.kernel, axes) if site.key is None else self._computed(site, axes, by)
 
     def _computed(self, site: Site, axes: Sequence[Axes], by: object) -> Site:
         key = self._keys.setdefault((by, site), len(self._keys))

@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 
 from uop.compiler.rewrite import Rewriter
 from uop.compiler.simplify import SIMPLIFY
-from uop.compiler.stages.lower import Lowering
-from uop.spec.args import AxisType, ConstArg, FlipArg, PermuteArg
+from uop.compiler.stages.lower import LOWER, Lowering
+from uop.spec.args import (
+    AddrSpace,
+    AxisType,
+    ConstArg,
+    DTypeArg,
+    FlipArg,
+    GetAddrArg,
+    ParamArg,
+    PermuteArg,
+    ReduceArg,
+)
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const, param
@@ -100,3 +110,39 @@ def test_depth_needs_no_stack() -> None:
         deep = UOp(Op.NEG, deep) if k % 2 else UOp(Op.FLIP, deep, arg=FlipArg((True, False, True)))
     lowering = Lowering(lambda u: u if u.op is Op.PARAM else None, Rewriter(SIMPLIFY))
     lowering.element(deep, tuple(map(index_const, (1, 2, 3))))
+
+
+MEMORY = UOp(Op.PARAM, dims((3,)), arg=ParamArg(2, dtypes.int32, None, AddrSpace.GLOBAL))
+FIRING: dict[str, UOp] = {
+    "permute_into_index": UOp(Op.PERMUTE, X, arg=PermuteArg((2, 0, 1))),
+    "flip_into_index": UOp(Op.FLIP, X, arg=FlipArg((True, False, False))),
+    "reshape_into_index": UOp(Op.RESHAPE, X, dims((24,))),
+    "expand_into_index": UOp(Op.EXPAND, param(1, (1, 3), dtypes.int32), dims((2, 3))),
+    "shrink_into_index": UOp(Op.SHRINK, X, dims((0, 1, 0)), dims((2, 2, 4))),
+    "pad_as_validity": UOp(Op.PAD, X, dims((0, 1, 0)), dims((2, 5, 4))),
+    "index_by_elements": UOp(Op.INDEX, X, index_const(1)),
+    "stack_as_choice": UOp(Op.STACK, X, UOp(Op.NEG, X)),
+    "bitcast_as_bits": UOp(Op.BITCAST, X, arg=DTypeArg(dtypes.uint8)),
+    "reduce_over_ranges": UOp(Op.REDUCE, X, arg=ReduceArg(Op.MAX, (1,))),
+    "load_behind_gate": UOp(Op.LOAD, X, X, UOp(Op.CMPNE, X, X)),
+    "address_in_memory": UOp(Op.GETADDR, MEMORY, arg=GetAddrArg("cpu")),
+    "drop_marker": UOp(Op.DETACH, X),
+    "compute_on_elements": UOp(Op.NEG, X),
+    "keep_number": const(3, dtypes.int32),
+    "load_from_memory": X,
+    "empty_as_zero": UOp(Op.SHRINK, X, dims((0, 0, 0)), dims((2, 0, 4))),
+}
+
+
+@pytest.mark.parametrize("rule", LOWER)
+def test_each_rule_is_seen_with_the_tensor_and_its_scalar(rule: str) -> None:
+    tensor = FIRING[rule]
+    seen: list[tuple[str, UOp, UOp]] = []
+    lowering = Lowering(
+        lambda u: u if u.op is Op.PARAM else None,
+        Rewriter(SIMPLIFY),
+        lambda name, before, after: seen.append((name, before, after)),
+    )
+    scalar = lowering.element(tensor, tuple(lowering.range(d, AxisType.LOOP) for d in tensor.shape))
+    assert seen[-1] == (rule, tensor, scalar)
+    assert all(after.shape == () and after.dtype is before.dtype for _, before, after in seen)

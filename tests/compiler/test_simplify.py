@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uop.compiler.rewrite import Rule, RuleSet, rewrite
-from uop.compiler.simplify import SIMPLIFY
+from uop.compiler.simplify import MOST_CONDITIONS, SIMPLIFY
+from uop.compiler.validity import FALSE
 from uop.spec.args import ConstArg, DTypeArg, RangeArg, SpecialArg
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
@@ -119,6 +120,18 @@ def add(a: UOp, b: UOp | int) -> UOp:
     return UOp(Op.ADD, a, index_const(b) if isinstance(b, int) else b)
 
 
+def below(a: UOp, c: int) -> UOp:
+    return UOp(Op.CMPLT, a, index_const(c))
+
+
+def above(a: UOp, c: int) -> UOp:
+    return UOp(Op.CMPLT, index_const(c), a)
+
+
+def both(a: UOp, b: UOp) -> UOp:
+    return UOp(Op.AND, a, b)
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -134,6 +147,15 @@ def add(a: UOp, b: UOp | int) -> UOp:
         (div(mod(G, 12), 3), mod(div(G, 3), 4)),
         (UOp(Op.SUB, add(G, R), add(R, 2)), add(G, -2)),
         (UOp(Op.CMPLT, add(G, 3), index_const(10)), UOp(Op.CMPLT, G, index_const(7))),
+        (div(add(mul(G, 13), R), 12), add(G, div(add(G, R), 12))),
+        (mod(add(mul(G, 35), R), 34), add(G, R)),
+        (div(mul(R, -13), 6), add(mul(R, -2), div(mul(R, -1), 6))),
+        (both(below(G, 7), below(G, 5)), below(G, 5)),
+        (both(below(G, 5), below(G, 7)), below(G, 5)),
+        (both(above(G, 2), above(G, 3)), above(G, 3)),
+        (both(both(below(G, 7), below(R, 3)), below(G, 5)), both(below(R, 3), below(G, 5))),
+        (both(below(G, 7), above(G, 3)), both(below(G, 7), above(G, 3))),
+        (UOp(Op.WHERE, below(R, 3), below(G, 5), FALSE), both(below(R, 3), below(G, 5))),
         (UOp(Op.CMPLT, G, index_const(24)), const(True, dtypes.bool)),
         (UOp(Op.CMPLT, index_const(23), G), const(False, dtypes.bool)),
     ],
@@ -182,3 +204,34 @@ def test_constants_that_leave_64_bits_are_left_alone() -> None:
     huge = index_const(1 << 62)
     for u in (UOp(Op.MUL, UOp(Op.MUL, G, huge), huge), UOp(Op.IDIV, UOp(Op.IDIV, G, huge), huge)):
         assert rewrite(u, SIMPLIFY).dtype is dtypes.index
+
+
+def test_a_gate_that_implies_a_choice_makes_it() -> None:
+    place = UOp(Op.INDEX, param(0, (24,), dtypes.float32), G)
+    zero, one = const(0.0, dtypes.float32), const(1.0, dtypes.float32)
+    gate = both(below(G, 5), below(R, 3))
+    load = UOp(Op.LOAD, place, zero, gate)
+    for p in (gate, below(R, 3), below(G, 7)):
+        assert rewrite(UOp(Op.WHERE, p, load, zero), SIMPLIFY) is load
+    for p, b in ((below(G, 4), zero), (above(G, 4), zero), (below(R, 3), one)):
+        chosen = UOp(Op.WHERE, p, load, b)
+        assert rewrite(chosen, SIMPLIFY) is chosen
+
+
+def test_a_condition_on_data_is_chosen_and_not_joined() -> None:
+    """What it compares may be UNSPECIFIED where the other condition is false."""
+    data = UOp(Op.LOAD, UOp(Op.INDEX, param(0, (24,), dtypes.int32), G))
+    for q in (UOp(Op.CMPLT, data, const(3, dtypes.int32)), below(cast_to_index(data), 3)):
+        chosen = UOp(Op.WHERE, below(R, 3), q, FALSE)
+        assert rewrite(chosen, SIMPLIFY) is chosen
+
+
+def test_many_conditions_are_not_compared_with_each_other() -> None:
+    gate = both(below(G, 7), below(R, 3))
+    for k in range(2 * MOST_CONDITIONS):
+        gate = both(gate, UOp(Op.CMPNE, G, index_const(k)))
+    assert rewrite(both(gate, below(G, 9)), SIMPLIFY).src[1] is below(G, 9)
+
+
+def cast_to_index(u: UOp) -> UOp:
+    return UOp(Op.CAST, u, arg=DTypeArg(dtypes.index))
