@@ -88,12 +88,12 @@ class _Expansion:
                 kind = type_of(r).name
                 raise UnsupportedError(f"expand: a RANGE of type {kind} without CONST bound")
         self.sizes = tuple(bound for bound in bounds if bound is not None)
-        if math.prod(self.sizes) > MOST_ELEMENTS:
-            raise UnsupportedError(f"expand: values of more than {MOST_ELEMENTS} elements")
 
     def of(self, order: Sequence[UOp]) -> UOp:
         for u in order:
-            self.new[u] = self._expanded(u)
+            self.new[u] = after = self._expanded(u)
+            if after.addrspace is None and math.prod(after.shape) > MOST_ELEMENTS:
+                raise UnsupportedError(f"expand: a value of more than {MOST_ELEMENTS} elements")
         return self.new[order[-1]]
 
     def _expanded(self, u: UOp) -> UOp:

@@ -104,10 +104,6 @@ class Indices:
         first = self._of[u][group[0]]
         return all(_distance(first, self._of[u][p]) == k for k, p in enumerate(group))
 
-    def is_same(self, u: UOp, group: Group) -> bool:
-        """Whether the elements of a group are the same node."""
-        return u in self._of and len({self._of[u][p] for p in group}) == 1
-
     def _is_computed(self, u: UOp) -> bool:
         is_typed = u.dtype in (dtypes.index, dtypes.bool)
         is_known = u.op is Op.RANGE or u.op in MOVES or u.op in ELEMENTWISE

@@ -189,6 +189,12 @@ class _Body:
         """The C type of a value."""
         return self.vectors.type(u.dtype, u.shape[0]) if u.shape else scalar_type(u)
 
+    def elements(self, u: UOp) -> list[str]:
+        """The elements of a vector, as expressions."""
+        if u.op is Op.STACK:
+            return [self.of(s) for s in u.src]
+        return [self.vectors.element(self.of(u), k) for k in range(u.shape[0])]
+
     @property
     def vectors(self) -> VectorSpelling:
         """The spelling of vectors; UnsupportedError for a language without them."""
@@ -297,12 +303,30 @@ def number_of(index: UOp) -> int:
 def _load(body: _Body, u: UOp) -> None:
     at = body.of(u.src[0])
     if u.shape and base_of(u.src[0]) not in body.whole:
-        at = body.vectors.load.format(u.shape[0], at)
+        body.variable(u, _vector_loaded(body, u, at))
+        return
     # Memory may hold any byte, but a bool is 0 or 1.
     read = f"{at} != 0" if u.dtype is dtypes.bool else at
     if len(u.src) == 3:
-        read = f"{_gate(body, u)} ? {f'({read})' if read is not at else at} : {body.of(u.src[1])}"
+        read = (
+            f"{body.of(u.src[2])} ? {f'({read})' if read is not at else at} : {body.of(u.src[1])}"
+        )
     body.variable(u, read)
+
+
+def _vector_loaded(body: _Body, u: UOp, at: str) -> str:
+    """A vector from memory; element by element where some gates are false."""
+    read = body.vectors.load.format(u.shape[0], at)
+    if len(u.src) < 3:
+        return read
+    gates = body.elements(u.src[2])
+    if len(set(gates)) == 1:
+        return f"{gates[0]} ? {read} : {body.of(u.src[1])}"
+    each = (
+        f"{gate} ? ({at})[{k}] : {alt}"
+        for k, (gate, alt) in enumerate(zip(gates, body.elements(u.src[1]), strict=True))
+    )
+    return f"{' & '.join(gates)} ? {read} : ({body.type(u)})({', '.join(each)})"
 
 
 def _address(body: _Body, u: UOp) -> None:
@@ -311,17 +335,26 @@ def _address(body: _Body, u: UOp) -> None:
 
 
 def _store(body: _Body, u: UOp) -> None:
-    gate = f"if ({_gate(body, u)}) " if len(u.src) == 3 else ""
     at, value = body.of(u.src[0]), body.of(u.src[1])
     if u.src[0].shape and base_of(u.src[0]) not in body.whole:
-        body.write(f"{gate}{body.vectors.store.format(u.src[0].shape[0], at, value)};")
-    else:
-        body.write(f"{gate}{at} = {value};")
+        _store_vector(body, u, at)
+        return
+    gate = f"if ({body.of(u.src[2])}) " if len(u.src) == 3 else ""
+    body.write(f"{gate}{at} = {value};")
 
 
-def _gate(body: _Body, u: UOp) -> str:
-    """The gate of an access, which is the same for all elements of a vector."""
-    return body.of(u.src[2].src[0] if u.src[2].shape else u.src[2])
+def _store_vector(body: _Body, u: UOp, at: str) -> None:
+    """Write a vector to memory; element by element where some gates are false."""
+    value = u.src[1]
+    written = f"{body.vectors.store.format(value.shape[0], at, body.of(value))};"
+    gates = body.elements(u.src[2]) if len(u.src) == 3 else []
+    if len(set(gates)) < 2:
+        body.write(f"if ({gates[0]}) {written}" if gates else written)
+        return
+    body.write(f"if ({' & '.join(gates)}) {written}")
+    parts = zip(gates, body.elements(value), strict=True)
+    each = " ".join(f"if ({gate}) ({at})[{k}] = {v};" for k, (gate, v) in enumerate(parts))
+    body.write(f"else {{ {each} }}")
 
 
 def _atomic_add(body: _Body, u: UOp) -> None:

@@ -64,7 +64,7 @@ def has_vector(target: Target, u: UOp) -> bool:
         is_register = memory.addrspace is AddrSpace.REG and index is counting(memory.shape[0])
         return u.op is not Op.INDEX or not u.shape or is_register or _counts(index)
     if u.op in (Op.LOAD, Op.STORE) and u.src[0].shape:
-        return target.has_vector(u) and all(len(set(gate.src)) == 1 for gate in u.src[2:])
+        return target.has_vector(u)
     if u.op is Op.INDEX:
         return int_value(u.src[1]) is not None
     if u.op in ELEMENTWISE or u.op is Op.BITCAST:
@@ -122,11 +122,6 @@ class _Parts:
         sizes = axes_of_vectors(self.order, self.indices)
         widths = {a: self.target.vector_width(size, itemsize) for a, size in sizes.items()}
         self.widths = {axis: width for axis, width in widths.items() if width > 1}
-
-    @property
-    def axis(self) -> int | None:
-        """The axis along which the vectors of the kernel lie, but for accesses that cannot."""
-        return next(iter(self.widths), None)
 
     def demand(self, u: UOp) -> None:
         """Name the elements of its sources that a node needs; all its users have done so."""
@@ -206,12 +201,8 @@ class _Parts:
         return [*vectors, *((p,) for p in needed if p not in covered)]
 
     def _is_vector(self, u: UOp, group: Group) -> bool:
-        """Whether an access to these elements is one of neighbours, under one gate."""
-        return (
-            self.target.has_vector(u)
-            and self.indices.steps_by_one(u.src[0].src[1], group)
-            and all(self.indices.is_same(gate, group) for gate in u.src[2:])
-        )
+        """Whether an access to these elements is one of neighbours."""
+        return self.target.has_vector(u) and self.indices.steps_by_one(u.src[0].src[1], group)
 
     def _demand_terms(self, u: UOp) -> None:
         groups = self._groups(u) if self._has_vector(u) else self._split(u)
@@ -229,19 +220,20 @@ class _Parts:
 
     def _terms(self, u: UOp, group: Group) -> list[list[Group]]:
         """The terms of each register of a group. They follow each other in one register; but where
-        a single element folds along the axis of vectors, each vector has a register.
+        a single element folds along an axis of vectors, each vector has a register.
         """
         shape, axes = u.src[0].shape, arg_of(u, ReduceArg).axes
-        if len(group) == 1 and self.axis in axes and self._has_vector(u):
+        along = [axis for axis in self.widths if axis in axes]
+        if len(group) == 1 and along and self._has_vector(u):
             folded = tuple(n if k in axes else 1 for k, n in enumerate(shape))
-            vectors = self._grouped(folded, self.axis)
-            moved = [
-                [tuple(_moved(group[0], dict(enumerate(p)), axes) for p in v)] for v in vectors
-            ]
-            if moved:
-                return moved
-        along = product(*(range(shape[a]) for a in axes))
-        placed = [dict(zip(axes, at, strict=True)) for at in along]
+            vectors = self._grouped(folded, along[0])
+            if vectors:
+                return [
+                    [tuple(_moved(group[0], dict(enumerate(p)), axes) for p in vector)]
+                    for vector in vectors
+                ]
+        places = product(*(range(shape[a]) for a in axes))
+        placed = [dict(zip(axes, at, strict=True)) for at in places]
         return [[tuple(_moved(p, at, axes) for p in group) for at in placed]]
 
     def build(self, u: UOp) -> None:
@@ -297,7 +289,7 @@ class _Parts:
         at = UOp(Op.ADD, index, counting(width)) if width > 1 else index
         src = [UOp(Op.INDEX, self._one(place.src[0], ()), at)]
         src += [_filled(self._vector(s, group), width) for s in u.src[1:2]]
-        src += [_filled(self._one(s, group[0]), width) for s in u.src[2:]]
+        src += [_filled(self._vector(s, group), width) for s in u.src[2:]]
         return self.simplify(u.with_src(src))
 
     def _fold(self, u: UOp) -> None:

@@ -57,6 +57,14 @@ CASES = {
         "SPLIT(1, 32, UNROLL, INNER)",
     ),
     "sums of columns have vectors across": (fold(x(256, 256), 0), "SPLIT(0, 8, UPCAST, INNER)"),
+    "each loop over a row has vectors": (
+        UOp(Op.SUB, x(256, 256), UOp(Op.EXPAND, fold(x(256, 256), 1), dims((256, 256)))),
+        "SPLIT(1, 32, UNROLL, INNER); SPLIT(3, 32, UNROLL, INNER)",
+    ),
+    "a short inner loop is written out": (
+        fold(fold(UOp(Op.NEG, x(3, 128, 128)), 0), 1),
+        "SPLIT(0, 8, UPCAST, INNER); SPLIT(3, 3, UNROLL, INNER)",
+    ),
     "elementwise": (UOp(Op.NEG, x(1 << 16)), "SPLIT(0, 8, UPCAST, INNER)"),
     "float64 fills a register with 4": (
         UOp(Op.NEG, x(1 << 16, dtype=dtypes.float64)),

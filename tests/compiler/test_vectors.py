@@ -72,12 +72,18 @@ def test_a_target_without_vectors_has_scalars() -> None:
     assert all(not u.shape or u.addrspace or u.op is Op.STACK for u in program.toposort())
 
 
-def test_a_gate_that_differs_in_a_vector_is_one_of_scalars() -> None:
+def test_a_vector_with_closed_gates_is_read_element_by_element(opencl: OpenCLDevice) -> None:
     """Beyond 12 nothing may be read or written."""
-    found = nodes(UOp(Op.NEG, param(0, (3, 12), dtypes.float32)),
-                  "PADTO(1, 16); SPLIT(1, 16, UPCAST)")  # fmt: skip
-    reads = [u for u in found if u.op is Op.LOAD]
-    assert sorted(u.shape for u in reads) == [()] * 4 + [(8,)]
+    root = UOp(Op.NEG, param(0, (3, 12), dtypes.float32))
+    sequence = [parse_optimizations("PADTO(1, 24); SPLIT(1, 8, UPCAST)")]
+    compiled = compile(root, optimizations=sequence)
+    reads = [u for u in compiled.stages["select"].toposort() if u.op is Op.LOAD]
+    assert [u.shape for u in reads] == [(8,)]
+    assert len(set(reads[0].src[2].src)) == 8
+    assert " ? vload8(0, b1 + " in compiled.source
+    assert "else { if (" in compiled.source
+    x = np.arange(36, dtype=np.float32).reshape(3, 12)
+    np.testing.assert_array_equal(np.asarray(compiled.run({0: x}, opencl)), -x)
 
 
 @pytest.mark.parametrize("dtype", [dtypes.float64, dtypes.int8, dtypes.uint16, dtypes.int64])

@@ -11,11 +11,11 @@ is: to build it costs more than it takes.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from uop.compiler.simplify import int_value, linear_form
-from uop.compiler.stages.optimize.axes import axes, type_of
+from uop.compiler.stages.optimize.axes import axes, nest_of, type_of
 from uop.compiler.targets.target import Target
 from uop.spec.args import AddrSpace, AxisType
 from uop.spec.dtype import dtypes
@@ -24,6 +24,8 @@ from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import variables
 from uop.spec.uop import UOp
 
+FEW = 4
+"""The iterations of an inner loop that is written out beside vectors."""
 LITTLE = 1 << 15
 """The iterations of a kernel that is not worth it."""
 ACCUMULATORS = 4
@@ -44,15 +46,9 @@ class _Loop:
     """The elements that each access steps by; None where they are no constant."""
 
     @property
-    def is_fold(self) -> bool:
+    def is_inner(self) -> bool:
+        """Whether its iterations follow each other in a work item."""
         return type_of(self.range) is AxisType.REDUCE
-
-    def neighbours(self, runs: Sequence[int]) -> int:
-        """How many more accesses go to neighbours than jump, if each runs as often as said."""
-        signed = (
-            n if s == 1 else -n if s != 0 else 0 for s, n in zip(self.steps, runs, strict=True)
-        )
-        return sum(signed)
 
     @property
     def repeats(self) -> bool:
@@ -62,28 +58,76 @@ class _Loop:
 
 def heuristic(body: UOp, target: Target) -> tuple[Optimization, ...]:
     """The optimizations of a kernel, whose outer loops are GLOBAL; () for none."""
-    loops = _loops(body)
-    if target.vectors is None or math.prod(loop.bound for loop in loops) < LITTLE:
+    kernel = _Kernel(body, target, _loops(body))
+    if target.vectors is None or math.prod(loop.bound for loop in kernel.loops) < LITTLE:
         return ()
-    along = _along(loops, target, _itemsize(body))
-    if along is None:
-        folds_nothing = not any(loop.is_fold for loop in loops)
-        return _splits(loops, _turned(loops, LINE // _itemsize(body))) if folds_nothing else ()
-    width = target.vector_width(along.bound, _itemsize(body))
-    folds = any(loop.is_fold for loop in loops)
-    others = [loop for loop in loops if loop is not along and not loop.is_fold and loop.repeats]
-    sizes = {along: width}
-    if along.is_fold:
-        rows = _tile(others, ACCUMULATORS, target.vectors.registers)
-        vectors = ACCUMULATORS if not rows else 1
-        sizes[along] = width * _divisor(along.bound // width, vectors)
-    elif folds:
-        vectors = _divisor(along.bound // width, 2) if others else 1
-        rows = _tile(others[:1], ROWS, target.vectors.registers // vectors)
-        sizes[along] = width * vectors
-    else:
-        rows = {}
-    return _splits(loops, sizes | rows)
+    return _splits(kernel.loops, kernel.sizes(target.vectors.registers))
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    body: UOp
+    target: Target
+    loops: Sequence[_Loop]
+
+    def sizes(self, registers: int) -> dict[_Loop, int]:
+        """The size of what is split from each loop."""
+        along = self._along(self.loops)
+        inner = [loop for loop in self.loops if loop.is_inner]
+        if along is None:
+            return {} if inner else self._turned()
+        others = [loop for loop in self.loops if loop.repeats and not loop.is_inner]
+        nests = dict.fromkeys(frozenset(nest_of(self.body, loop.range)) for loop in inner)
+        if along.is_inner and len(nests) > 1:
+            # Loops one after the other, as those over a row: each has vectors of its own.
+            found = (self._along([i for i in inner if i.range in nest]) for nest in nests)
+            return {loop: self._vectors(loop, ACCUMULATORS) for loop in found if loop is not None}
+        few = {loop: loop.bound for loop in inner if loop.bound <= FEW and loop is not along}
+        if along.is_inner:
+            rows = _tile(others, ACCUMULATORS, registers)
+            return {along: self._vectors(along, 1 if rows else ACCUMULATORS)} | rows | few
+        others = [loop for loop in others if loop is not along][:1] if inner else []
+        size = self._vectors(along, 2 if others else 1)
+        return {along: size} | _tile(others, ROWS, registers * self._width(along) // size) | few
+
+    def _along(self, loops: Iterable[_Loop]) -> _Loop | None:
+        """The loop along which vectors lie: an outer one, where an inner one is as good."""
+        counts = zip(
+            *([n.bound if s != 0 else 1 for s in n.steps] for n in self.loops), strict=True
+        )
+        runs = [math.prod(each) for each in counts]
+
+        def neighbours(loop: _Loop) -> int:
+            """How many more accesses go to neighbours than jump."""
+            pairs = zip(loop.steps, runs, strict=True)
+            return sum(n if s == 1 else -n if s != 0 else 0 for s, n in pairs)
+
+        fit = [loop for loop in loops if neighbours(loop) > 0 and self._width(loop) > 1]
+        return max(fit, key=lambda loop: (neighbours(loop), not loop.is_inner), default=None)
+
+    def _turned(self) -> dict[_Loop, int]:
+        """A tile on two loops of which each steps by one element in other accesses than the other
+        one, so that it uses all of what the cache reads.
+        """
+        most = LINE // self._itemsize
+        found = [loop for loop in self.loops if 1 in loop.steps and _divisor(loop.bound, most) > 1]
+        if len(found) != 2 or (1, 1) in zip(*(loop.steps for loop in found), strict=True):
+            return {}
+        return {loop: _divisor(loop.bound, most) for loop in found}
+
+    def _vectors(self, loop: _Loop, most: int) -> int:
+        """The elements of some vectors on a loop."""
+        width = self._width(loop)
+        return width * _divisor(loop.bound // width, most)
+
+    def _width(self, loop: _Loop) -> int:
+        return self.target.vector_width(loop.bound, self._itemsize)
+
+    @property
+    def _itemsize(self) -> int:
+        """The size of the largest elements that are computed."""
+        data = (u.dtype for u in self.body.toposort() if u.addrspace is None)
+        return max((d.itemsize for d in data if d not in (dtypes.index, dtypes.void)), default=1)
 
 
 def _loops(body: UOp) -> list[_Loop]:
@@ -109,42 +153,6 @@ def _steps(index: UOp, loops: Sequence[UOp]) -> list[int | None]:
     return [None if r in bent else terms.get(r, 0) for r in loops]
 
 
-def _itemsize(body: UOp) -> int:
-    """The size of the largest elements that are computed."""
-    data = (u.dtype for u in body.toposort() if u.addrspace is None)
-    return max((d.itemsize for d in data if d not in (dtypes.index, dtypes.void)), default=1)
-
-
-def _along(loops: Sequence[_Loop], target: Target, itemsize: int) -> _Loop | None:
-    """The loop along which vectors lie: of outputs before folds, where both are as good."""
-    runs = _runs(loops)
-    fit = [
-        loop
-        for loop in loops
-        if loop.neighbours(runs) > 0 and target.vector_width(loop.bound, itemsize) > 1
-    ]
-    return max(fit, key=lambda loop: (loop.neighbours(runs), not loop.is_fold), default=None)
-
-
-def _runs(loops: Sequence[_Loop]) -> list[int]:
-    """How often each access runs at other places: once for each iteration that changes it."""
-    counts = zip(
-        *(((loop.bound if s != 0 else 1) for s in loop.steps) for loop in loops), strict=True
-    )
-    return [math.prod(each) for each in counts]
-
-
-def _turned(loops: Sequence[_Loop], width: int) -> dict[_Loop, int]:
-    """A tile on two loops of which each steps by one element in other accesses than the other one,
-    so that it uses all of what the cache reads.
-    """
-    found = [loop for loop in loops if 1 in loop.steps and _divisor(loop.bound, width) > 1]
-    is_turned = len(found) == 2 and not any(
-        a == b == 1 for a, b in zip(*(f.steps for f in found), strict=True)
-    )
-    return {loop: _divisor(loop.bound, width) for loop in found} if is_turned else {}
-
-
 def _tile(loops: Sequence[_Loop], most: int, registers: int) -> dict[_Loop, int]:
     """The rows of a tile on each loop, all together in the registers."""
     sizes: dict[_Loop, int] = {}
@@ -165,6 +173,6 @@ def _splits(loops: Sequence[_Loop], sizes: dict[_Loop, int]) -> tuple[Optimizati
     found: list[Optimization] = []
     for number, loop in enumerate(loops):
         if sizes.get(loop, 1) > 1:
-            target = AxisType.UNROLL if loop.is_fold else AxisType.UPCAST
+            target = AxisType.UNROLL if loop.is_inner else AxisType.UPCAST
             found.append(Split(number + len(found), sizes[loop], target))
     return tuple(found)
