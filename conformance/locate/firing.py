@@ -15,6 +15,7 @@ from math import prod
 
 import numpy as np
 
+from uop.compiler.stages.lower import LOWER
 from uop.conformance.locate.results import (
     Inputs,
     accepted_of,
@@ -135,7 +136,11 @@ class _Sides:
 
     @classmethod
     def of(cls, firing: Firing) -> _Sides:
-        """UopError for a rule that replaces what counts: the sides have no common positions."""
+        """UopError for sides without common positions: of a rule that replaces what counts, or that
+        lowers an element of a tensor, whose index is not part of the firing.
+        """
+        if firing.rule in LOWER:
+            raise UopError("it lowers an element of a tensor")
         before, after = _without_variables([firing.before, firing.after])
         order = toposort([before, after], lambda u: u.src)
         inside = open_ranges(order)

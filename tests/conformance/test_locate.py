@@ -180,3 +180,17 @@ def test_undefined_programs_raise() -> None:
     outside = read(UOp(Op.ADD, flat(ROW, COLUMN), index_const(40)))
     with pytest.raises(UndefinedError):
         changed(outside, outside)
+
+
+def test_a_rule_that_lowers_a_tensor_is_not_compared() -> None:
+    """The PARAMs of a kernel are numbered anew, and the index of the element is not known."""
+    a, b = param(3, (), dtypes.int32), param(1, (), dtypes.int32)
+    firings: list[Firing] = []
+    pipeline.compile(
+        UOp(Op.SUB, b, a), observe=lambda *seen: firings.append(Firing(*seen)) if seen[1] else None
+    )
+    lowered = [f for f in firings if f.rule in ("load_from_memory", "compute_on_elements")]
+    assert len(lowered) == 3
+    for firing in lowered:
+        with pytest.raises(UopError, match="it lowers an element"):
+            change_of(firing, {1: np.array(7, np.int32), 3: np.array(9, np.int32)})
