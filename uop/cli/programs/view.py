@@ -14,10 +14,8 @@ from uop.cli.programs.files import (
     edition_option,
     errors_by_line,
     one_line_errors,
-    optimizations_option,
     program_argument,
     read_case,
-    read_optimizations,
 )
 
 
