@@ -17,6 +17,7 @@ from uop.cli.programs.files import (
     program_argument,
     read_case,
 )
+from uop.cli.programs.optimizations import optimizations_option, read_optimizations
 
 
 @click.command("view")
