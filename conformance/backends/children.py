@@ -30,18 +30,23 @@ class Child:
         self._work, self._kinds, self._tasks, self._left = work, kinds, tasks, 0
         self._end: Callable[[], int | None] | None = None
 
-    def ask(self, task: object, answer: type[A]) -> A:
-        """The answer to a task. EndedError where there is none, RefusedError for a refusal."""
+    def ask(self, task: object, answer: type[A], deadline: float | None = None) -> A:
+        """The answer to a task. EndedError where there is none, or none at `deadline` (by
+        time.monotonic), which ends the child; RefusedError for a refusal.
+        """
         if self._end is None or not self._left:
             self.close()
             self._start()
         self._left -= 1
         try:
             wire.write(self._tasks_to, task)
-            return wire.read(self._answers_from, answer)
+            return wire.read(self._answers_from, answer, deadline=deadline)
         except wire.ClosedError:
             # Exit code 0 says only that the child closed its pipe.
             raise EndedError(f"the process {how_it_ended(self.close() or None)}") from None
+        except wire.LateError:
+            self.close()
+            raise EndedError("the process took too long") from None
 
     def close(self) -> int:
         """End the child; its exit code."""

@@ -15,11 +15,10 @@ from uop.cli.programs.files import (
     case_option,
     edition_option,
     errors_by_line,
-    optimizations_option,
     program_argument,
     read_case,
-    read_optimizations,
 )
+from uop.cli.programs.optimizations import beam_option, chosen, optimizations_option
 from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     "`uop run --backend` runs that code.",
 )
 @optimizations_option
+@beam_option
 @click.option(
     "--check",
     is_flag=True,
@@ -65,14 +65,15 @@ def command(
     stage: str | None,
     binary: bool,
     optimizations: tuple[str, ...],
+    beam: int | None,
     check: bool,
     as_json: bool,
 ) -> int:
     """Compile a program and print its source, or the program that a stage leaves.
 
-    No device is needed, but for --binary (and none there with CUDA). Variables are arguments of the
-    kernels: one source serves all sizes. What a stage leaves comes with the inputs of the case, for
-    `uop run`.
+    No device is needed, but for --beam, and for --binary except with CUDA. Variables are arguments
+    of the kernels: one source serves all sizes. What a stage leaves comes with the inputs of the
+    case, for `uop run`.
     """
     from uop.compiler.pipeline import Setting, compile, find_target
     from uop.conformance.checks import OptionError, one_of
@@ -87,9 +88,9 @@ def command(
     if binary and stage is not None:
         raise click.UsageError("--binary prints what render leaves; --stage is for other stages")
     one_of("--target", [target], listed.targets())
-    sequences = read_optimizations(optimizations)
     case, root = read_case(file, case_id, edition)
     with errors_by_line(case):
+        sequences = chosen(optimizations, beam, case, root, target)
         if check:
             return checked(case, root, Setting(find_target(target), sequences), as_json=as_json)
         compiled = compile(root, target, optimizations=sequences)

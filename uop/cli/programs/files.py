@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from uop.compiler.stages.optimize import Sequences
     from uop.spec.case import FileCase
     from uop.spec.uop import UOp
 
@@ -35,29 +34,6 @@ edition_option = click.option(
     default="",
     help="Read programs in the words of this edition, as if its first line were `edition NAME`.",
 )
-
-
-optimizations_option = click.option(
-    "--opt",
-    "optimizations",
-    multiple=True,
-    metavar="SEQUENCE",
-    help="Optimizations of a kernel, as 'SPLIT(0, 4, UPCAST); SWAP(0, 1)', or '' for none: the "
-    "first of these options is for the first kernel, the second for the second, the rest has none. "
-    "Without this option the compiler chooses.",
-)
-
-
-def read_optimizations(texts: tuple[str, ...]) -> Sequences | None:
-    """The sequence of each kernel, None where there are none; OptionError for other text."""
-    from uop.conformance.checks import OptionError
-    from uop.spec.errors import MalformedError
-    from uop.spec.kernel.optimization import parse_optimizations
-
-    try:
-        return tuple(map(parse_optimizations, texts)) or None
-    except MalformedError as error:
-        raise OptionError(f"--opt: {error.message}, column {error.column}") from error
 
 
 @contextmanager

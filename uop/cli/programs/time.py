@@ -13,21 +13,21 @@ from uop.cli.programs.files import (
     case_option,
     edition_option,
     errors_by_line,
-    optimizations_option,
     program_argument,
     read_case,
-    read_optimizations,
+)
+from uop.cli.programs.optimizations import (
+    beam_option,
+    chosen,
+    inputs_of,
+    optimizations_option,
 )
 
 if TYPE_CHECKING:
     from uop.compiler.runtime.device import Device
     from uop.compiler.timing import KernelTime
-    from uop.interpreter.numeric.storage import Array
-    from uop.spec.case import FileCase
-    from uop.spec.uop import UOp
 
 TITLES = ("kernel", "groups x items", "time", "GFLOP/s", "GB/s", "of a copy")
-SEED = 0
 
 
 @click.command("time")
@@ -42,6 +42,7 @@ SEED = 0
     help="The device: opencl, opencl:PLATFORM, cuda or cuda-host.",
 )
 @optimizations_option
+@beam_option
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def command(
     file: Path,
@@ -49,6 +50,7 @@ def command(
     edition: str,
     backend: str,
     optimizations: tuple[str, ...],
+    beam: int | None,
     as_json: bool,
 ) -> None:
     """Time the kernels of a program, one row for each.
@@ -63,10 +65,10 @@ def command(
     from uop.compiler.pipeline import compile
     from uop.compiler.timing import copy_bandwidth, kernel_times
 
-    sequences = read_optimizations(optimizations)
-    target, device = opened(backend)
     case, root = read_case(file, case_id, edition)
     with errors_by_line(case):
+        sequences = chosen(optimizations, beam, case, root, backend)
+        target, device = opened(backend)
         compiled = compile(root, target, optimizations=sequences)
         with compiled.load(device) as loaded:
             times = kernel_times(loaded, inputs_of(case, root))
@@ -95,38 +97,6 @@ def opened(backend: str) -> tuple[str, Device]:
             f"found {backend}"
         )
     return adapter.target, adapter.opened()
-
-
-def inputs_of(case: FileCase, root: UOp) -> dict[int, Array]:
-    """The inputs of a case, and drawn ones for what it lacks."""
-    import numpy as np
-
-    from uop.cli.programs.run import arrays
-    from uop.spec.args import ParamArg, arg_of
-    from uop.spec.graph import slots_of
-    from uop.spec.properties.symbolic import bind, is_variable
-
-    found = arrays(case, root, {})
-    missing = {slot: u for slot, u in slots_of(root).items() if slot not in found}
-    sizes = {u: slot for slot, u in slots_of(root).items() if is_variable(u)}
-    for u, slot in sizes.items():
-        if slot in missing:
-            found[slot] = np.array(arg_of(u, ParamArg).max)
-            del missing[slot]
-    numbers = {u: int(found[slot]) for u, slot in sizes.items()}
-    random = np.random.default_rng(SEED)
-    return found | {slot: drawn(bind(u, numbers), random) for slot, u in missing.items()}
-
-
-def drawn(u: UOp, random: Any) -> Array:
-    """Numbers for an input: an integer may be an index, and 0 and 1 lie in nearly all memory."""
-    from uop.interpreter.numeric.storage import np_dtype
-
-    if u.dtype.is_float:
-        data: Array = random.standard_normal(u.shape)
-    else:
-        data = random.integers(0, 2, u.shape)
-    return data.astype(np_dtype(u.dtype))
 
 
 def figures(each: KernelTime, copied: float) -> dict[str, Any]:

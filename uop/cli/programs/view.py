@@ -14,11 +14,10 @@ from uop.cli.programs.files import (
     edition_option,
     errors_by_line,
     one_line_errors,
-    optimizations_option,
     program_argument,
     read_case,
-    read_optimizations,
 )
+from uop.cli.programs.optimizations import optimizations_option, read_optimizations
 
 
 @click.command("view")
