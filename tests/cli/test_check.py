@@ -104,7 +104,7 @@ def test_optimizations_are_those_of_the_option(
         (["--json"], "expected --check too"),
         (["--check", "--stage", "plan"], "--check prints a verdict"),
         (["--check", "--binary"], "--check prints a verdict"),
-        (["--opt", "SPLIT(0)"], "--opt: 1:1: expected SPLIT(axis, factor, type, [side])"),
+        (["--opt", "SPLIT(0)"], "--opt: expected SPLIT(axis, factor, type, [side])"),
         (["--check", "--opt", "SPLIT(7, 2, LOCAL, INNER)"], "SPLIT"),
         (["--check", "--target", "metal"], "metal"),
     ],

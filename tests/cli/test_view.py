@@ -36,7 +36,7 @@ def test_the_page_is_beside_the_file_or_where_it_is_asked_for(uop: Any, program:
     [
         (["-o", "nowhere/page.html"], "cannot write nowhere/page.html"),
         (["--target", "metal"], "metal"),
-        (["--opt", "SPLIT"], "--opt: 1:1: expected"),
+        (["--opt", "SPLIT"], "--opt: expected"),
         (["--case", "other"], "holds no case"),
     ],
 )
