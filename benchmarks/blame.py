@@ -41,6 +41,7 @@ HOMES = {
     f"{STAGES}indices": ("rangeify",),
     f"{STAGES}launch": ("select",),
     f"{STAGES}scalars": ("entry", "linearize"),
+    f"{STAGES}vectors": ("select",),
     f"{STAGES}statements": ("render",),
     f"{STAGES}grid": ("render", "run"),
 }

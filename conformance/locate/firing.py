@@ -23,10 +23,10 @@ from uop.conformance.locate.results import (
     values_of,
     wrong_element,
 )
-from uop.conformance.suite.values import draw_mixed, draw_special
+from uop.conformance.suite.values import crossed, draw_mixed, draw_special
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ParamArg, RangeArg, SpecialArg, arg_of
-from uop.spec.dtype import dtypes
+from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError, UopError
 from uop.spec.graph import LEAVES, slot_of, written_by
 from uop.spec.kernel.forms import open_ranges
@@ -40,7 +40,7 @@ TOGETHER = 1 << 14
 ALONE = 24
 """The positions that are evaluated one by one otherwise."""
 FILLS = 4
-"""How often memory is filled with ordinary and special values, and as often with special ones."""
+"""How often memory is filled with values of each kind."""
 COUNTERS = (Op.RANGE, Op.SPECIAL)
 FRESH = 1 << 20
 """The id of the first RANGE around an open graph: no kernel has so many."""
@@ -163,13 +163,15 @@ class _Sides:
 
     def fills(self, inputs: Inputs) -> Iterator[dict[int, Array]]:
         """Contents of the memory: like the inputs, then special and ordinary values."""
-        yield {slot: _like(u, inputs) for slot, u in self.leaves.items()}
-        for key in range(2 * FILLS):
-            draw = draw_special if key % 2 else draw_mixed
-            yield {
-                slot: draw(u.dtype, prod(u.shape), 64 * slot + key).reshape(u.shape)
-                for slot, u in self.leaves.items()
-            }
+        numbered = list(enumerate(self.leaves.items()))
+        for shift in range(FILLS):
+            yield {slot: _like(u, inputs, number + shift) for number, (slot, u) in numbered}
+        for key in range(FILLS):
+            for draw in (draw_mixed, draw_special, _crossed):
+                yield {
+                    slot: draw(u.dtype, prod(u.shape), 64 * number + key).reshape(u.shape)
+                    for number, (slot, u) in numbered
+                }
 
     def alternatives(self) -> Iterator[_Place]:
         """The graphs as programs: at all positions together, or at some of them."""
@@ -258,12 +260,23 @@ def _written(programs: Sequence[UOp]) -> set[int]:
     return {slot for program in programs for slot in written_by(program.src[0])}
 
 
-def _like(leaf: UOp, inputs: Inputs) -> Array:
-    """Contents like the inputs: one of the same size, else one of the same dtype, or 1, 2, 3."""
+def _like(leaf: UOp, inputs: Inputs, number: int) -> Array:
+    """Contents like an input of the same size, else one of the same dtype, or 1, 2, 3.
+
+    Which of several it is depends on the number: kernels number their memory in their own way.
+    """
     dtype, size = np_dtype(leaf.dtype), prod(leaf.shape)
-    alike = sorted((a for a in inputs.values() if a.dtype == dtype), key=lambda a: a.size != size)
-    source = alike[0] if alike and alike[0].size else np.arange(1, 8).astype(dtype)
+    typed = [a for a in inputs.values() if a.dtype == dtype and a.size]
+    alike = [a for a in typed if a.size == size] or typed
+    source = alike[number % len(alike)] if alike else np.arange(1, 8).astype(dtype)
     return np.resize(source, size).reshape(leaf.shape)
+
+
+def _crossed(dtype: DType, size: int, key: int) -> Array:
+    """Special values, so that those of even and odd memory meet in all pairs."""
+    number, turn = divmod(key, 64)
+    column = crossed(dtype)[number % 2]
+    return np.resize(np.roll(column, turn * len(column) // FILLS), size)
 
 
 def _number(r: UOp) -> int:

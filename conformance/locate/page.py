@@ -181,12 +181,13 @@ def _source(checked: Checked) -> Iterator[Html]:
     for line in lines[:MOST_LINES]:
         linear = next((u for u, name in kernels.items() if f" {name}(" in line), linear)
         text = tag("code", escape(_clipped(line, LONGEST_LINE)) or " ")
-        is_statement = linear is not None and isinstance(target, CTarget) and line.strip() != "}"
-        origin = node_at(line.strip(), linear, target.dialect) if is_statement else None
+        origin = None
+        if linear is not None and isinstance(target, CTarget) and line.strip() != "}":
+            origin = node_at(line.strip(), linear, target.dialect)
         number = numbers.get(origin, -1)
-        rows.append(
-            tag("li", tag("a", text, href=f"#render-{number}") if number >= first else text)
-        )
+        if number >= first:
+            text = tag("a", text, href=f"#render-{number}")
+        rows.append(tag("li", text))
     yield tag("ol", "".join(rows), class_="source", tabindex="0")
     if len(lines) > MOST_LINES:
         yield tag("p", f"{len(lines) - MOST_LINES:,} more lines are not shown.")

@@ -171,6 +171,13 @@ def test_special_values_show_what_ordinary_ones_do_not() -> None:
     assert changed(UOp(Op.ADD, t, zero), t) != "", "-0.0 + 0.0 is 0.0"
 
 
+def test_two_memories_meet_in_pairs_of_special_values() -> None:
+    a, b = (param(slot, (16,), dtypes.float32) for slot in (0, 1))
+    chosen = UOp(Op.WHERE, UOp(Op.CMPNE, a, b), a, b)
+    assert changed(chosen, chosen) == ""
+    assert changed(chosen, a) != "", "0.0 and -0.0 are equal"
+
+
 def test_a_sum_may_be_in_another_order_but_no_other_sum() -> None:
     values = UOp(Op.CAST, read(flat(ROW, COLUMN)), arg=DTypeArg(dtypes.float32))
     assert changed(values, values) == ""
