@@ -23,6 +23,7 @@ from uop.compiler.execute import (
     size_of,
 )
 from uop.compiler.runtime.binary import Binary
+from uop.compiler.runtime.cuda_host import HOST
 from uop.compiler.runtime.device import Built, Device, Launch, Memory
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.errors import UnsupportedError
@@ -58,7 +59,7 @@ class Loaded:
 
     def __init__(self, executable: Executable, source: str, device: Device | None = None) -> None:
         self.executable, self.source = executable, source
-        self.device = device or open_device(executable.target)
+        self.device = device or _device_of(executable)
         self.is_closed = False
         self._built: dict[Binary | None, Built] = {}
         self._scratch: dict[int, Block] = {}
@@ -208,3 +209,8 @@ class Loaded:
                 raise UnsupportedError(f"slot {slot}: the program writes to memory for reading")
             if sum(other.memory is array.memory for other in arrays.values()) > 1:
                 raise UnsupportedError(f"slot {slot}: the program writes to the array of two slots")
+
+
+def _device_of(executable: Executable) -> Device:
+    """The device of the target; the host where there are functions of the host alone."""
+    return open_device(executable.target) if executable.kernels else HOST

@@ -136,6 +136,10 @@ class CUDAHostDevice(Runs):
         return np.from_dlpack(data)
 
 
+HOST = CUDAHostDevice("CPU", "without a compiler", "")
+"""Memory of the host, for programs without kernels."""
+
+
 def source_for_the_host(source: str) -> str:
     """A CUDA source as C++: the header, the source, and a launcher for each kernel."""
     header = files("uop.compiler.runtime").joinpath("cuda_host.h").read_text("utf-8")

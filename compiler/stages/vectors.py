@@ -163,7 +163,7 @@ class _Parts:
     def _grouped(self, shape: Shape, axis: int) -> list[Group]:
         """The elements of a shape in vectors along an axis; none where they do not fill it."""
         width = self.widths[axis]
-        if not shape or shape[axis] % width:
+        if axis >= len(shape) or shape[axis] % width:
             return []
         starts = tuple(n // width if k == axis else n for k, n in enumerate(shape))
         return [

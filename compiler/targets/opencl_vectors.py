@@ -12,7 +12,7 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 FLOATS = (dtypes.float32, dtypes.float64)
-WORDS = {8: "char", 16: "short", 32: "int", 64: "long"}
+WORDS = {1: "char", 8: "char", 16: "short", 32: "int", 64: "long"}
 SIGNS = {Kind.INT: "", Kind.UINT: "u", Kind.BOOL: "u"}
 MEMORY = frozenset(DTYPES.values()) - {dtypes.void, dtypes.bool, dtypes.index}
 """A bool in memory may be any byte, which a scalar access normalises."""
@@ -116,7 +116,7 @@ def _has(u: UOp) -> bool:
         return source in COMPARED
     if u.op is Op.WHERE:
         # Workaround copy-beside-arithmetic: related operands are chosen between one by one.
-        is_related = any(a in b.src for a in u.src for b in u.src)
+        is_related = any(a in b.src for a in u.src for b in u.src if b.dtype is dtype)
         return dtype in MEMORY and not is_related
     if u.op in OF_INTEGERS and not dtype.is_float:
         return dtype in MEMORY or (dtype is dtypes.bool and u.op in (Op.AND, Op.OR, Op.XOR))

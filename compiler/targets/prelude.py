@@ -43,6 +43,7 @@ def _split(text: str) -> dict[str, Helper]:
     return helpers
 
 
-HELPERS: dict[str, Helper] = _split(
-    f"{prelude_int.TEXT}\n\n{prelude_float.TEXT}\n\n{prelude_vectors.TEXT}"
-)
+VECTOR_HELPERS: dict[str, Helper] = _split(prelude_vectors.TEXT)
+"""The helpers of OpenCL C alone."""
+HELPERS: dict[str, Helper] = _split(f"{prelude_int.TEXT}\n\n{prelude_float.TEXT}") | VECTOR_HELPERS
+"""All helpers by name, each after those that it calls."""

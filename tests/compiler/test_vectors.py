@@ -11,6 +11,7 @@ from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.compiler.targets.opencl import OPENCL
 from uop.compiler.targets.prelude_float import SMALL
+from uop.compiler.validity import ZERO_FILL
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import DTypeArg, FlipArg, PermuteArg, ReduceArg
@@ -102,6 +103,7 @@ def test_the_largest_elements_fill_a_register(dtype: DType) -> None:
         "SPLIT(2, 12, UNROLL)",
         "SPLIT(0, 4, UPCAST); SPLIT(3, 3, UNROLL); SPLIT(2, 8, UPCAST)",
         "SPLIT(2, 4, GROUP_REDUCE); SPLIT(0, 8, UPCAST)",
+        "SPLIT(2, 4, GROUP_REDUCE); SPLIT(0, 4, UPCAST); SPLIT(2, 16, UPCAST)",
         "SPLIT(1, 8, LOCAL); SPLIT(0, 2, UPCAST)",
         "PADTO(0, 5); SPLIT(0, 5, UPCAST); PADTO(2, 24); SPLIT(2, 24, UPCAST)",
     ],
@@ -183,3 +185,23 @@ def in_vectors_as_alone(opencl: OpenCLDevice, root: UOp, inputs: Array) -> Array
     alone = np.asarray(compile(root, optimizations=()).run({0: inputs}, opencl))
     np.testing.assert_array_equal(result, alone)
     return result
+
+
+def test_a_comparison_chooses_in_vectors(opencl: OpenCLDevice) -> None:
+    x, y = (param(slot, (16, 16), dtypes.float32) for slot in range(2))
+    smaller = UOp(Op.WHERE, UOp(Op.CMPLT, x, y), x, y)
+    compiled = compile(smaller, optimizations=[parse_optimizations("SPLIT(1, 8, UPCAST)")])
+    assert "convert_uchar8(" in compiled.source
+    a, b = (np.random.default_rng(k).standard_normal((16, 16), np.float32) for k in range(2))
+    found = np.asarray(compiled.run({0: a, 1: b}, opencl))
+    np.testing.assert_array_equal(found, np.minimum(a, b))
+
+
+def test_conditions_on_indices_choose_in_vectors(opencl: OpenCLDevice) -> None:
+    """Each element has a condition of its own, which depends on no memory."""
+    ones = UOp(Op.EXPAND, UOp(Op.RESHAPE, const(1, dtypes.int32), dims((1,))), dims((7,)))
+    padded = UOp(Op.PAD, ones, dims((2,)), dims((16,)), arg=ZERO_FILL)
+    compiled = compile(padded, optimizations=[parse_optimizations("SPLIT(0, 8, UPCAST)")])
+    assert "vstore8(" in compiled.source
+    expected = [0] * 2 + [1] * 7 + [0] * 7
+    assert np.asarray(compiled.run({}, opencl)).tolist() == expected
