@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from uop.compiler.stages.counts import counter_type, param_name, size_text
 from uop.compiler.stages.grid import (
     IN_GROUP,
     OVER_ALL,
@@ -13,14 +14,7 @@ from uop.compiler.stages.grid import (
     name_of,
     specials,
 )
-from uop.compiler.stages.statements import (
-    counter_type,
-    local_memory,
-    local_name,
-    param_name,
-    size_text,
-    statements,
-)
+from uop.compiler.stages.statements import local_memory, local_name, statements
 from uop.compiler.targets.cstyle import Dialect, c_type
 from uop.compiler.targets.prelude import used_helpers
 from uop.compiler.targets.target import Target

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from uop.compiler.stages.counts import counter_type, is_plain, param_name, scalar_type
 from uop.compiler.stages.grid import name_of
 from uop.compiler.targets.cstyle import (
     SPELLINGS,
@@ -12,7 +13,6 @@ from uop.compiler.targets.cstyle import (
     Operation,
     VectorSpelling,
     c_type,
-    fits_int,
     literal,
     spell,
     storage,
@@ -20,10 +20,10 @@ from uop.compiler.targets.cstyle import (
 from uop.spec.args import AddrSpace, ConstArg, CustomArg, InsArg, RangeArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, UnsupportedError
-from uop.spec.graph import base_of, slot_of
+from uop.spec.graph import base_of
 from uop.spec.kernel.instructions import check_operands, filled, instruction_named
 from uop.spec.ops.names import Op
-from uop.spec.properties.symbolic import is_size, is_variable
+from uop.spec.properties.symbolic import is_size
 from uop.spec.uop import UOp
 from uop.spec.walk import kept_with_root
 
@@ -64,42 +64,6 @@ def local_memory(linear: UOp) -> list[UOp]:
 
 def local_name(number: int) -> str:
     return f"s{number}"
-
-
-def param_name(u: UOp) -> str:
-    return f"{'v' if is_variable(u) else 'b'}{slot_of(u)}"
-
-
-def size_text(u: UOp) -> str:
-    """A size as one expression: numbers, variables and the arithmetic on them."""
-    if isinstance(u.arg, ConstArg):
-        return literal(u.arg.dtype, u.arg.bits)
-    if is_variable(u):
-        return param_name(u)
-    args = tuple(f"({size_text(s)})" for s in u.src)
-    return spell(Operation(u.op, u.dtype, tuple(s.dtype for s in u.src), args))
-
-
-def scalar_type(u: UOp) -> str:
-    """The C type of a scalar: an index that fits into 32 bits takes no more."""
-    return "i32" if u.dtype is dtypes.index and _fits(u) else c_type(u.dtype)
-
-
-def counter_type(u: UOp) -> str:
-    """The C type of a SPECIAL or RANGE, which counts up to its bound."""
-    return "i32" if _fits(u.src[0]) else "i64"
-
-
-def _fits(u: UOp) -> bool:
-    return u.min_max is not None and fits_int(int(u.min_max.min), int(u.min_max.max))
-
-
-def _is_plain(u: UOp) -> bool:
-    """Whether the operator of C gives the result of arithmetic on indices."""
-    if u.op in (Op.IDIV, Op.MOD):
-        x, divisor = (s.min_max for s in u.src)
-        return x is not None and divisor is not None and x.min >= 0 and divisor.min > 0
-    return all(s.dtype is dtypes.index and _fits(s) for s in (u, *u.src))
 
 
 def _only_sizes(linear: UOp) -> set[UOp]:
@@ -214,7 +178,7 @@ def _elementwise(body: _Body, u: UOp) -> None:
         body.variable(u, body.vectors.ops[u.op](operation))
         return
     if u.dtype is dtypes.index:
-        body.variable(u, spell(Operation(u.op, u.dtype, of, args, is_plain=_is_plain(u))))
+        body.variable(u, spell(Operation(u.op, u.dtype, of, args, is_plain=is_plain(u))))
         return
     related = any(a in b.src for a in u.src for b in u.src if b.dtype is u.dtype)
     body.variable(u, spell(Operation(u.op, u.dtype, of, args, related)))
@@ -262,7 +226,11 @@ def _instruction(body: _Body, u: UOp) -> None:
     for dtype in (u.dtype, *(s.dtype for s in u.src)):
         if dtype is not dtypes.void and storage(dtype) is not dtype:
             raise UnsupportedError(f"{u.op.name} on {dtype.name}: only its bits exist in C")
-    text = filled(_spelling(u, body.dialect.target), [body.of(s) for s in u.src])
+    # An index may be held in fewer bits than it has.
+    held = (
+        f"({c_type(s.dtype)}){body.of(s)}" if s.dtype is dtypes.index else body.of(s) for s in u.src
+    )
+    text = filled(_spelling(u, body.dialect.target), list(held))
     if u.dtype is dtypes.void:
         body.write(f"{text};")
     elif u.dtype is dtypes.bool:
