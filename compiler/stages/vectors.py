@@ -121,7 +121,10 @@ class _Parts:
         itemsize = max((u.dtype.itemsize for u in data), default=1)
         sizes = axes_of_vectors(self.order, self.indices)
         widths = {a: self.target.vector_width(size, itemsize) for a, size in sizes.items()}
-        self.widths = {axis: width for axis, width in widths.items() if width > 1}
+        folds = {a for u in self.order if u.op is Op.REDUCE for a in arg_of(u, ReduceArg).axes}
+        # Along an axis that is not folded, a fold needs no sum of the elements of its vectors.
+        fit = sorted(widths, key=lambda a: (widths[a] < max(widths.values()), a in folds))
+        self.widths = {axis: widths[axis] for axis in fit if widths[axis] > 1}
 
     def demand(self, u: UOp) -> None:
         """Name the elements of its sources that a node needs; all its users have done so."""

@@ -44,8 +44,12 @@ CASES = {
         product(x(64, 64), x(64, 64, slot=1)),
         "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 16, UPCAST, INNER)",
     ),
-    "vectors along the fold of rows by rows": (
+    "the same for rows by rows, whose tile shares what is read far apart": (
         product(x(64, 64), turned(x(64, 64, slot=1))),
+        "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 16, UPCAST, INNER)",
+    ),
+    "a narrow product of rows by rows has vectors along the fold": (
+        product(x(64, 512), turned(x(4, 512, slot=1))),
         "SPLIT(0, 4, UPCAST, INNER); SPLIT(2, 4, UPCAST, INNER); SPLIT(4, 8, UNROLL, INNER)",
     ),
     "rows that no register tile divides": (

@@ -3,7 +3,8 @@
 Two things make a kernel fast: elements that are neighbours in memory form vectors, and what several
 outputs need is read once for a tile of them. So the axis on which most accesses step by one element
 becomes vectors; in a kernel with a fold, the axes on which a read does not change become a tile of
-accumulators, as many as the registers hold. Where the vectors lie along the fold, it has several
+accumulators, as many as the registers hold; with two such axes, vectors lie along the one by which
+the result is written. Where the vectors lie along the fold, it has several
 accumulators too, since each addition waits for the last one. A kernel of little work stays as it
 is: to build it costs more than it takes.
 """
@@ -44,6 +45,8 @@ class _Loop:
     bound: int
     steps: tuple[int | None, ...]
     """The elements that each access steps by; None where they are no constant."""
+    is_written_along: bool
+    """Whether each STORE writes to neighbours."""
 
     @property
     def is_inner(self) -> bool:
@@ -72,8 +75,8 @@ class _Kernel:
 
     def sizes(self, registers: int) -> dict[_Loop, int]:
         """The size of what is split from each loop."""
-        along = self._along(self.loops)
         inner = [loop for loop in self.loops if loop.is_inner]
+        along = self._along_a_tile() or self._along(self.loops)
         if along is None:
             return {} if inner else self._turned()
         others = [loop for loop in self.loops if loop.repeats and not loop.is_inner]
@@ -89,6 +92,14 @@ class _Kernel:
         others = [loop for loop in others if loop is not along][:1] if inner else []
         size = self._vectors(along, 2 if others else 1)
         return {along: size} | _tile(others, ROWS, registers * self._width(along) // size) | few
+
+    def _along_a_tile(self) -> _Loop | None:
+        """In a product of matrices the loop along which the result is written: what an input reads
+        far apart, the rows of a tile share.
+        """
+        tiled = [loop for loop in self.loops if loop.repeats and not loop.is_inner]
+        full = [loop for loop in tiled if loop.is_written_along and self._width(loop) > FEW]
+        return full[0] if full and len(tiled) > 1 else None
 
     def _along(self, loops: Iterable[_Loop]) -> _Loop | None:
         """The loop along which vectors lie: an outer one, where an inner one is as good."""
@@ -136,11 +147,12 @@ def _loops(body: UOp) -> list[_Loop]:
     bounds = [int_value(r.src[0]) for r in found]
     if variables(body) or None in bounds:
         return []
-    places = [u.src[0] for u in body.toposort() if u.op in (Op.LOAD, Op.STORE)]
-    global_ = [p for p in dict.fromkeys(places) if p.addrspace is AddrSpace.GLOBAL]
-    steps = [_steps(p.src[1], found) for p in global_]
+    accesses = [u for u in body.toposort() if u.op in (Op.LOAD, Op.STORE)]
+    places = dict.fromkeys(u.src[0] for u in accesses if u.src[0].addrspace is AddrSpace.GLOBAL)
+    steps = {place: _steps(place.src[1], found) for place in places}
+    written = [steps[u.src[0]] for u in accesses if u.op is Op.STORE]
     return [
-        _Loop(r, bound, tuple(each[k] for each in steps))
+        _Loop(r, bound, tuple(s[k] for s in steps.values()), all(s[k] == 1 for s in written))
         for k, (r, bound) in enumerate(zip(found, bounds, strict=True))
         if bound is not None
     ]
