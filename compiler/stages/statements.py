@@ -180,8 +180,15 @@ def _elementwise(body: _Body, u: UOp) -> None:
     if u.dtype is dtypes.index:
         body.variable(u, spell(Operation(u.op, u.dtype, of, args, is_plain=is_plain(u))))
         return
-    related = any(a in b.src for a in u.src for b in u.src if b.dtype is u.dtype)
-    body.variable(u, spell(Operation(u.op, u.dtype, of, args, related)))
+    body.variable(u, spell(Operation(u.op, u.dtype, of, args, _is_related(u))))
+
+
+def _is_related(u: UOp) -> bool:
+    """Whether an operand of the result's dtype is computed from another one, or is an element of a
+    vector that is.
+    """
+    whole = [s.src[0] if s.op is Op.INDEX and s.addrspace is None else s for s in u.src]
+    return any(a in b.src for a in whole for b in whole if b.dtype is u.dtype)
 
 
 def _param(body: _Body, u: UOp) -> None:

@@ -257,14 +257,26 @@ class _Parts:
             own.update({((k,),): self._one(s, ()) for k, s in enumerate(u.src)})
         elif u.op in MOVES or has_axes(u):
             for group in self._split(u):
-                src = [self._vector(s, source(u, s, group)) for s in operands(u)]
-                if u.op not in MOVES:
-                    src = [self.simplify(u.with_src([_filled(s, len(group)) for s in src]))]
-                own[group] = src[0]
+                self._make(u, group)
         elif u.op is Op.INDEX and u.addrspace is None:
             own[ALONE] = self._one(u.src[0], _picked(u))
         else:
             own[ALONE] = self.simplify(u.with_src([self._one(s, ()) for s in u.src]))
+
+    def _make(self, u: UOp, group: Group) -> None:
+        """Make a group of a node at once; or each element, if the target has no such vector."""
+        own = self.made[u]
+        src = [self._vector(s, source(u, s, group)) for s in operands(u)]
+        if u.op in MOVES:
+            own[group] = src[0]
+            return
+        made = u.with_src([_filled(s, len(group)) for s in src])
+        if len(group) == 1 or self.target.has_vector(made):
+            own[group] = self.simplify(made)
+            return
+        for p in group:
+            alone = [self._one(s, source(u, s, (p,))[0]) for s in operands(u)]
+            own[(p,)] = self.simplify(u.with_src(alone))
 
     def _one(self, u: UOp, at: Position) -> UOp:
         """An element of a value, which may be in a vector."""

@@ -8,6 +8,7 @@ from uop.compiler.targets.cstyle import Operation, VectorSpelling, literal, stor
 from uop.compiler.targets.prelude_vectors import FUNCTIONS, WIDTHS
 from uop.compiler.targets.target import Vectors
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
+from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -116,8 +117,8 @@ def _has(u: UOp) -> bool:
         return source in COMPARED
     if u.op is Op.WHERE:
         # Workaround copy-beside-arithmetic: related operands are chosen between one by one.
-        is_related = any(a in b.src for a in u.src for b in u.src if b.dtype is dtype)
-        return dtype in MEMORY and not is_related
+        computed = (b for b in u.src if b.dtype is dtype and b.op in ELEMENTWISE)
+        return dtype in MEMORY and not any(a in b.src for b in computed for a in u.src)
     if u.op in OF_INTEGERS and not dtype.is_float:
         return dtype in MEMORY or (dtype is dtypes.bool and u.op in (Op.AND, Op.OR, Op.XOR))
     return u.op in OPS and dtype in FLOATS

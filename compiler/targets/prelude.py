@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from uop.compiler.targets import prelude_float, prelude_int, prelude_vectors
 
@@ -32,9 +33,11 @@ def _called(text: str, among: Iterable[str] | None = None) -> list[str]:
     return [name for name in (HELPERS if among is None else among) if name in names]
 
 
-def _split(text: str) -> dict[str, Helper]:
-    """Split a text into functions, which blank lines separate; callees come first."""
-    helpers: dict[str, Helper] = {}
+def _split(text: str, known: Mapping[str, Helper] = MappingProxyType({})) -> dict[str, Helper]:
+    """Split a text into functions, which blank lines separate, behind those that are known; callees
+    come first.
+    """
+    helpers = dict(known)
     for block in filter(None, map(str.strip, text.split("\n\n"))):
         match = re.search(r"^(?:FN|APART) \w+ (\w+)\(", block, re.MULTILINE)
         if match is None:
@@ -43,7 +46,7 @@ def _split(text: str) -> dict[str, Helper]:
     return helpers
 
 
-VECTOR_HELPERS: dict[str, Helper] = _split(prelude_vectors.TEXT)
-"""The helpers of OpenCL C alone."""
-HELPERS: dict[str, Helper] = _split(f"{prelude_int.TEXT}\n\n{prelude_float.TEXT}") | VECTOR_HELPERS
-"""All helpers by name, each after those that it calls."""
+SCALAR_HELPERS: dict[str, Helper] = _split(f"{prelude_int.TEXT}\n\n{prelude_float.TEXT}")
+"""The helpers of every dialect."""
+HELPERS: dict[str, Helper] = _split(prelude_vectors.TEXT, SCALAR_HELPERS)
+"""All helpers by name, each after those that it calls: those for vectors are in OpenCL C."""

@@ -7,7 +7,7 @@ import pytest
 from uop.compiler.runtime.cuda import nvrtc_compile
 from uop.compiler.targets.cstyle import Operation, c_type, spell
 from uop.compiler.targets.cuda import CUDA
-from uop.compiler.targets.prelude import HELPERS, VECTOR_HELPERS
+from uop.compiler.targets.prelude import SCALAR_HELPERS
 from uop.spec.dtype import DTYPES, FLOATS, DType, dtypes
 from uop.spec.errors import BackendError, UnsupportedError
 from uop.spec.ops.names import Op
@@ -62,7 +62,7 @@ def test_every_spelled_op_compiles() -> None:
 
 def test_the_whole_prelude_compiles() -> None:
     heads = [f"#define {head} {CUDA.dialect.function_apart}" for head in ("FN", "APART")]
-    texts = [helper.text for name, helper in HELPERS.items() if name not in VECTOR_HELPERS]
+    texts = [helper.text for helper in SCALAR_HELPERS.values()]
     nvrtc_compile("\n\n".join([CUDA.dialect.header, *heads, *texts]))
 
 

@@ -205,3 +205,14 @@ def test_conditions_on_indices_choose_in_vectors(opencl: OpenCLDevice) -> None:
     assert "vstore8(" in compiled.source
     expected = [0] * 2 + [1] * 7 + [0] * 7
     assert np.asarray(compiled.run({}, opencl)).tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64])
+def test_a_sine_beside_that_of_a_large_number(opencl: OpenCLDevice, dtype: DType) -> None:
+    values = np.array([1e30, 2.4e-38, 1.0, -0.0, np.nan, 3e5, -1e-3, np.inf])
+    x = values.astype(np.float32 if dtype is dtypes.float32 else np.float64)
+    root = UOp(Op.SIN, param(0, (8,), dtype))
+    wide = compile(root, optimizations=[parse_optimizations("SPLIT(0, 8, UPCAST)")])
+    assert "sin_float8(" in wide.source or "sin_double4(" in wide.source
+    alone = compile(root, optimizations=()).run({0: x}, opencl)
+    np.testing.assert_array_equal(np.asarray(wide.run({0: x}, opencl)), np.asarray(alone))
