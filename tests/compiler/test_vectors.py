@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uop.compiler.pipeline import compile, lower
@@ -124,6 +124,7 @@ def test_every_form_of_a_product_is_numpys(opencl: OpenCLDevice, text: str, dtyp
     np.testing.assert_array_equal(np.asarray(on_device).reshape(16, 32), expected)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_sums_along_any_axis_in_any_tile(choice: st.DataObject) -> None:
     """A fold of a turned, flipped or padded view, unrolled and expanded at random."""

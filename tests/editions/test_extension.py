@@ -166,7 +166,7 @@ def test_the_list_of_a_kernel_has_what_they_are_made_of() -> None:
         found = evaluate(program, given)
         assert isinstance(found, dict)
         assert found[2].tolist() == want
-        accepted, _ = accept(program, given)
+        (accepted,) = accept(program, given)
         assert accepted.value.data.tolist() == want
 
 
