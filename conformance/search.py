@@ -125,6 +125,12 @@ class Search:
 
         UopError if the program does not run as the compiler makes it without a search.
         """
+        try:
+            return self._searched()
+        finally:
+            self._child.close()
+
+    def _searched(self) -> Found:
         target = find_target(self._adapter.target)
         bodies = _bodies(self.root, target)
         first = tuple(print_optimizations(heuristic(body, target)) for body in bodies)
@@ -137,7 +143,6 @@ class Search:
         best = Found(first, start.seconds)
         for kernel, body in enumerate(bodies):
             best = self._grown(best, kernel, body)
-        self._child.close()
         found = Found(best.sequences, best.seconds, self.tried, self.failed)
         about = {"sequences": found.sequences, "seconds": found.seconds}
         keep(place, json.dumps(about | {"digest": _digest(found)}))

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from uop.compiler.stages.costs import Costs, costs_of
+from uop.compiler.stages.estimate import Costs, costs_of
 from uop.compiler.stages.sites import NONE, Axes, Kernel, Loops, Site, count, operands
 from uop.spec.ops.names import VIEWS, Op
 from uop.spec.registry import Sizes

@@ -1,10 +1,10 @@
 """Splits the values of a kernel into vectors of the target and scalars (in select).
 
-Each effect names the elements that it needs, in groups. From users to sources every node learns its
-groups; then, from sources to users, each group becomes one node: a vector where the target has the
+Each effect names the elements that it needs, in packs. From users to sources every node learns its
+packs; then, from sources to users, each pack becomes one node: a vector where the target has the
 op on vectors, else a scalar for each element. The vectors of a kernel lie along one axis, on which
 most accesses are to neighbours in memory. A REDUCE over RANGEs becomes a loop over registers, one
-for each group of its elements.
+for each pack of its elements.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from itertools import product
 
 from uop.compiler.rewrite import Rewriter
 from uop.compiler.simplify import int_value
-from uop.compiler.stages.groups import (
-    ACCESSES,
+from uop.compiler.stages.expand import ACCESSES
+from uop.compiler.stages.indices import counting
+from uop.compiler.stages.optimize.axes import id_of
+from uop.compiler.stages.packs import (
     ALONE,
     MOVES,
-    Group,
     Indices,
+    Pack,
     Position,
     axes_of_vectors,
     has_axes,
@@ -31,8 +33,6 @@ from uop.compiler.stages.groups import (
     reshaped,
     source,
 )
-from uop.compiler.stages.indices import counting
-from uop.compiler.stages.optimize.axes import id_of
 from uop.compiler.targets.target import Target
 from uop.compiler.validity import identity
 from uop.spec.args import AddrSpace, BufferArg, ReduceArg, arg_of
@@ -101,13 +101,13 @@ def _tree(op: Op, values: Sequence[UOp]) -> UOp:
 
 @dataclass(slots=True)
 class _Parts:
-    """The groups of each node that are needed, and what computes each of them."""
+    """The packs of each node that are needed, and what computes each of them."""
 
     order: Sequence[UOp]
     target: Target
     simplify: Rewriter
-    needed: dict[UOp, dict[Group, None]] = field(default_factory=dict)
-    made: dict[UOp, dict[Group, UOp]] = field(default_factory=dict)
+    needed: dict[UOp, dict[Pack, None]] = field(default_factory=dict)
+    made: dict[UOp, dict[Pack, UOp]] = field(default_factory=dict)
     indices: Indices = field(init=False)
     inside: dict[UOp, frozenset[UOp]] = field(init=False)
     widths: dict[int, int] = field(init=False)
@@ -135,35 +135,35 @@ class _Parts:
         elif u.op in ACCESSES:
             self._demand_access(u)
         elif u.op is Op.STACK and has_axes(u):
-            for (k,) in {p for group in self._groups(u) for p in group}:
+            for (k,) in {p for pack in self._packs(u) for p in pack}:
                 self._need(u.src[k], ALONE)
         elif u.op in MOVES or has_axes(u):
-            for group in self._split(u):
+            for pack in self._split(u):
                 for s in operands(u):
-                    self._need(s, source(u, s, group))
+                    self._need(s, source(u, s, pack))
         elif u.op is Op.INDEX and u.addrspace is None:
             self._need(u.src[0], (_picked(u),))
         else:
             for s in u.src:
                 self._need(s, ALONE)
 
-    def _need(self, u: UOp, group: Group) -> None:
-        self.needed.setdefault(u, {})[group] = None
+    def _need(self, u: UOp, pack: Pack) -> None:
+        self.needed.setdefault(u, {})[pack] = None
 
-    def _groups(self, u: UOp) -> list[Group]:
-        """The groups that are needed of a node; scalars that are in a vector are taken from it."""
-        groups = self.needed.get(u, {})
-        covered = {p for group in groups if len(group) > 1 for p in group}
-        return [g for g in groups if len(g) > 1 or g[0] not in covered]
+    def _packs(self, u: UOp) -> list[Pack]:
+        """The packs that are needed of a node; scalars that are in a vector are taken from it."""
+        packs = self.needed.get(u, {})
+        covered = {p for pack in packs if len(pack) > 1 for p in pack}
+        return [g for g in packs if len(g) > 1 or g[0] not in covered]
 
-    def _split(self, u: UOp) -> list[Group]:
-        """The groups of a node that are computed at once."""
-        groups = self._groups(u)
+    def _split(self, u: UOp) -> list[Pack]:
+        """The packs of a node that are computed at once."""
+        packs = self._packs(u)
         if u.op in MOVES or self.target.has_vector(u):
-            return groups
-        return [(p,) for p in dict.fromkeys(p for g in groups for p in g)]
+            return packs
+        return [(p,) for p in dict.fromkeys(p for g in packs for p in g)]
 
-    def _grouped(self, shape: Shape, axis: int) -> list[Group]:
+    def _packed(self, shape: Shape, axis: int) -> list[Pack]:
         """The elements of a shape in vectors along an axis; none where they do not fill it."""
         width = self.widths[axis]
         if axis >= len(shape) or shape[axis] % width:
@@ -178,40 +178,38 @@ class _Parts:
         place = u.src[0]
         self.needed[u] = dict.fromkeys(self._accessed(u) if place.shape else [ALONE])
         self._need(place.src[0], ALONE)
-        for group in self.needed[u]:
+        for pack in self.needed[u]:
             for s in u.src[1:2]:
-                self._need(s, group)
+                self._need(s, pack)
             for s in (*place.src[1:], *u.src[2:]):
-                for p in group:
+                for p in pack:
                     self._need(s, (p,))
 
-    def _accessed(self, u: UOp) -> list[Group]:
+    def _accessed(self, u: UOp) -> list[Pack]:
         """A STORE writes vectors where it can. A LOAD reads those of which users need every
         element.
         """
         shape, wide = u.src[0].shape, on_axes(u.src[0].src[1]).shape
-        groups = (
-            positions(shape) if u.op is not Op.LOAD else (p for g in self._groups(u) for p in g)
-        )
-        needed = dict.fromkeys(groups)
-        vectors: list[Group] = []
+        packs = positions(shape) if u.op is not Op.LOAD else (p for g in self._packs(u) for p in g)
+        needed = dict.fromkeys(packs)
+        vectors: list[Pack] = []
         for axis in self.widths:
-            flat = (tuple(reshaped(p, wide, shape) for p in g) for g in self._grouped(wide, axis))
+            flat = (tuple(reshaped(p, wide, shape) for p in g) for g in self._packed(wide, axis))
             vectors = [g for g in flat if needed.keys() >= set(g) and self._is_vector(u, g)]
             if vectors:
                 break
         covered = {p for g in vectors for p in g}
         return [*vectors, *((p,) for p in needed if p not in covered)]
 
-    def _is_vector(self, u: UOp, group: Group) -> bool:
+    def _is_vector(self, u: UOp, pack: Pack) -> bool:
         """Whether an access to these elements is one of neighbours."""
-        return self.target.has_vector(u) and self.indices.steps_by_one(u.src[0].src[1], group)
+        return self.target.has_vector(u) and self.indices.steps_by_one(u.src[0].src[1], pack)
 
     def _demand_terms(self, u: UOp) -> None:
-        groups = self._groups(u) if self._has_vector(u) else self._split(u)
-        self.needed[u] = dict.fromkeys(groups)
-        for group in groups:
-            for terms in self._terms(u, group):
+        packs = self._packs(u) if self._has_vector(u) else self._split(u)
+        self.needed[u] = dict.fromkeys(packs)
+        for pack in packs:
+            for terms in self._terms(u, pack):
                 for term in terms:
                     self._need(u.src[0], term)
         for r in u.src[1:]:
@@ -221,26 +219,26 @@ class _Parts:
         """Whether the target has the op of a fold on vectors."""
         return self.target.has_vector(UOp(arg_of(u, ReduceArg).op, u.src[0], u.src[0]))
 
-    def _terms(self, u: UOp, group: Group) -> list[list[Group]]:
-        """The terms of each register of a group. They follow each other in one register; but where
+    def _terms(self, u: UOp, pack: Pack) -> list[list[Pack]]:
+        """The terms of each register of a pack. They follow each other in one register; but where
         a single element folds along an axis of vectors, each vector has a register.
         """
         shape, axes = u.src[0].shape, arg_of(u, ReduceArg).axes
         along = [axis for axis in self.widths if axis in axes]
-        if len(group) == 1 and along and self._has_vector(u):
+        if len(pack) == 1 and along and self._has_vector(u):
             folded = tuple(n if k in axes else 1 for k, n in enumerate(shape))
-            vectors = self._grouped(folded, along[0])
+            vectors = self._packed(folded, along[0])
             if vectors:
                 return [
-                    [tuple(_moved(group[0], dict(enumerate(p)), axes) for p in vector)]
+                    [tuple(_moved(pack[0], dict(enumerate(p)), axes) for p in vector)]
                     for vector in vectors
                 ]
         places = product(*(range(shape[a]) for a in axes))
         placed = [dict(zip(axes, at, strict=True)) for at in places]
-        return [[tuple(_moved(p, at, axes) for p in group) for at in placed]]
+        return [[tuple(_moved(p, at, axes) for p in pack) for at in placed]]
 
     def build(self, u: UOp) -> None:
-        """Make the groups of a node that are needed; those of its sources are made."""
+        """Make the packs of a node that are needed; those of its sources are made."""
         if u in self.indices or _is_wide_place(u):
             return
         own = self.made[u] = {}
@@ -249,32 +247,32 @@ class _Parts:
         elif u.op is Op.REDUCE:
             self._fold(u)
         elif u.op in ACCESSES:
-            own.update({group: self._access(u, group) for group in self.needed.get(u, ())})
+            own.update({pack: self._access(u, pack) for pack in self.needed.get(u, ())})
             if u.op is not Op.LOAD:
                 effects = list(own.values())
                 own[ALONE] = UOp(Op.GROUP, *effects) if len(effects) != 1 else effects[0]
         elif u.op is Op.STACK and has_axes(u):
             own.update({((k,),): self._one(s, ()) for k, s in enumerate(u.src)})
         elif u.op in MOVES or has_axes(u):
-            for group in self._split(u):
-                self._make(u, group)
+            for pack in self._split(u):
+                self._make(u, pack)
         elif u.op is Op.INDEX and u.addrspace is None:
             own[ALONE] = self._one(u.src[0], _picked(u))
         else:
             own[ALONE] = self.simplify(u.with_src([self._one(s, ()) for s in u.src]))
 
-    def _make(self, u: UOp, group: Group) -> None:
-        """Make a group of a node at once; or each element, if the target has no such vector."""
+    def _make(self, u: UOp, pack: Pack) -> None:
+        """Make a pack of a node at once; or each element, if the target has no such vector."""
         own = self.made[u]
-        src = [self._vector(s, source(u, s, group)) for s in operands(u)]
+        src = [self._vector(s, source(u, s, pack)) for s in operands(u)]
         if u.op in MOVES:
-            own[group] = src[0]
+            own[pack] = src[0]
             return
-        made = u.with_src([_filled(s, len(group)) for s in src])
-        if len(group) == 1 or self.target.has_vector(made):
-            own[group] = self.simplify(made)
+        made = u.with_src([_filled(s, len(pack)) for s in src])
+        if len(pack) == 1 or self.target.has_vector(made):
+            own[pack] = self.simplify(made)
             return
-        for p in group:
+        for p in pack:
             alone = [self._one(s, source(u, s, (p,))[0]) for s in operands(u)]
             own[(p,)] = self.simplify(u.with_src(alone))
 
@@ -284,51 +282,50 @@ class _Parts:
             return self.indices.at(u, at)
         own = self.made[u]
         if (at,) not in own:
-            group = next(g for g in own if at in g)
-            vector = own[group]
-            place = index_const(group.index(at))
+            pack = next(g for g in own if at in g)
+            vector = own[pack]
+            place = index_const(pack.index(at))
             own[(at,)] = UOp(Op.INDEX, vector, place) if vector.shape else vector
         return own[(at,)]
 
-    def _vector(self, u: UOp, group: Group) -> UOp:
-        """The elements of a group as a vector, or as a scalar where they are the same."""
+    def _vector(self, u: UOp, pack: Pack) -> UOp:
+        """The elements of a pack as a vector, or as a scalar where they are the same."""
         own = self.made.get(u, {})
-        if group in own:
-            return own[group]
-        elements = [self._one(u, p) for p in group]
+        if pack in own:
+            return own[pack]
+        elements = [self._one(u, p) for p in pack]
         return elements[0] if len(set(elements)) == 1 else UOp(Op.STACK, *elements)
 
-    def _access(self, u: UOp, group: Group) -> UOp:
-        place, width = u.src[0], len(group)
-        index = self._one(place.src[1], group[0])
+    def _access(self, u: UOp, pack: Pack) -> UOp:
+        place, width = u.src[0], len(pack)
+        index = self._one(place.src[1], pack[0])
         at = UOp(Op.ADD, index, counting(width)) if width > 1 else index
         src = [UOp(Op.INDEX, self._one(place.src[0], ()), at)]
-        src += [_filled(self._vector(s, group), width) for s in u.src[1:2]]
-        src += [_filled(self._vector(s, group), width) for s in u.src[2:]]
+        src += [_filled(self._vector(s, pack), width) for s in u.src[1:]]
         return self.simplify(u.with_src(src))
 
     def _fold(self, u: UOp) -> None:
         op = arg_of(u, ReduceArg).op
-        registers = {group: self._terms(u, group) for group in self.needed[u]}
+        registers = {pack: self._terms(u, pack) for pack in self.needed[u]}
         totals = iter(self._totals(u, op, [t for terms in registers.values() for t in terms]))
-        for group, terms in registers.items():
+        for pack, terms in registers.items():
             total = _tree(op, [next(totals) for _ in terms])
-            if len(group) == 1:
+            if len(pack) == 1:
                 total = _tree(op, _elements(total))
-            self.made[u][group] = self.simplify(total)
+            self.made[u][pack] = self.simplify(total)
 
-    def _totals(self, u: UOp, op: Op, registers: Sequence[Sequence[Group]]) -> list[UOp]:
+    def _totals(self, u: UOp, op: Op, registers: Sequence[Sequence[Pack]]) -> list[UOp]:
         """What is in each register after the loops, the first RANGE outermost; the registers start
         inside the loops around them.
         """
         value, ranges = u.src[0], [self._one(r, ()) for r in u.src[1:]]
-        terms = [[self._vector(value, group) for group in groups] for groups in registers]
+        terms = [[self._vector(value, pack) for pack in packs] for packs in registers]
         if not ranges:
             return [_chain(op, each) for each in terms]
         around = [self._one(r, ()) for r in sorted(self.inside[u], key=id_of)]
         places, starts, effects = [], [], []
-        for groups, each in zip(registers, terms, strict=True):
-            width = len(groups[0])
+        for packs, each in zip(registers, terms, strict=True):
+            width = len(packs[0])
             place = self._register(u.dtype, width)
             start = UOp(Op.STORE, _after(place, around), _filled(identity(op, u.dtype), width))
             element = _after(place, [start, *ranges])

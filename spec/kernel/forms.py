@@ -197,9 +197,8 @@ def _not_on_axes(nodes: BodyNodes) -> UOp | None:
             return u
         rank = len(u.shape) or rank
         for axis, size in enumerate(u.shape):
-            if size not in (1, sizes.setdefault(axis, size)) and sizes[axis] != 1:
+            if size != 1 and sizes.setdefault(axis, size) != size:
                 return u
-            sizes[axis] = size if sizes[axis] == 1 else sizes[axis]
     return None
 
 

@@ -151,7 +151,9 @@ def test_sums_along_any_axis_in_any_tile(choice: st.DataObject) -> None:
 
 @pytest.mark.parametrize("dtype", SMALL, ids=lambda d: d.name)
 def test_every_small_float_is_cast_in_vectors_as_alone(opencl: OpenCLDevice, dtype: DType) -> None:
-    """All bits of a small float to float32, and the neighbours of all that round to one."""
+    """All bits of a small float to float32; and back with what is just above each, and around the
+    middle between it and the next one.
+    """
     count = 1 << dtype.bits
     bits = param(0, (count,), dtypes.uint16 if dtype.bits == 16 else dtypes.uint8)
     small = UOp(Op.BITCAST, bits, arg=DTypeArg(dtype))
@@ -163,8 +165,9 @@ def test_every_small_float_is_cast_in_vectors_as_alone(opencl: OpenCLDevice, dty
     halves = param(0, (count,), dtypes.uint32)
     floats = UOp(Op.BITCAST, halves, arg=DTypeArg(dtypes.float32))
     back = UOp(Op.BITCAST, UOp(Op.CAST, floats, arg=DTypeArg(dtype)), arg=DTypeArg(bits.dtype))
-    for near in (0, 1, 0x1000, 0x7FFF, 0x8000, 0xFFFF):
-        in_vectors_as_alone(opencl, back, ends + np.uint32(near))
+    half = 1 << (22 - dtype.format.fraction_bits)
+    for above in (0, 1, half - 1, half, half + 1, 2 * half - 1):
+        in_vectors_as_alone(opencl, back, ends + np.uint32(above))
 
 
 @pytest.mark.parametrize("op", [Op.EXP2, Op.LOG2, Op.SIN, Op.SQRT])

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from uop.cli.programs.compiling import inputs_of, ordinary
 from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
     from uop.compiler.pipeline import Setting
-    from uop.interpreter.numeric.storage import Array
     from uop.spec.case import FileCase
     from uop.spec.uop import UOp
 
@@ -22,7 +22,7 @@ def check(case: FileCase, root: UOp, setting: Setting, *, as_json: bool) -> Exit
     from uop.conformance.locate.text import lines_of, to_json
     from uop.spec.errors import UnsupportedError
 
-    inputs, drawn = inputs_of(case, root)
+    inputs, drawn = inputs_of(case, root, ordinary)
     notes = [f"input {slot} was drawn: the file has none" for slot in drawn]
     checked = check_stages(root, [inputs], setting)
     if checked.blame is None:
@@ -40,23 +40,3 @@ def check(case: FileCase, root: UOp, setting: Setting, *, as_json: bool) -> Exit
         for line in (*notes, *lines_of(checked)):
             click.echo(line)
     return Exit.OK if checked.blame is None else Exit.FAILED
-
-
-def inputs_of(case: FileCase, root: UOp) -> tuple[dict[int, Array], list[int]]:
-    """The inputs of a case, and ordinary values for those that it lacks, with their slots."""
-    from uop.cli.programs.run import arrays
-    from uop.conformance.suite.values import draw_ordinary
-    from uop.spec.graph import slots_of
-    from uop.spec.ops.names import Op
-    from uop.spec.properties.shape import is_fixed, size
-
-    inputs = arrays(case, root, {})
-    drawn = [
-        slot
-        for slot, u in slots_of(root).items()
-        if slot not in inputs and u.op is Op.PARAM and is_fixed(u.shape) and u.shape
-    ]
-    for slot in drawn:
-        leaf = slots_of(root)[slot]
-        inputs[slot] = draw_ordinary(leaf.dtype, size(leaf.shape), slot).reshape(leaf.shape)
-    return inputs, drawn

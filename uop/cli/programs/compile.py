@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from uop.cli import names as listed
-from uop.cli.names import Name, StageName
+from uop.cli.names import StageName
 from uop.cli.programs.check import check as checked
+from uop.cli.programs.compiling import (
+    beam_option,
+    chosen,
+    optimizations_option,
+    target_option,
+)
 from uop.cli.programs.files import (
     case_option,
     edition_option,
@@ -18,7 +24,6 @@ from uop.cli.programs.files import (
     program_argument,
     read_case,
 )
-from uop.cli.programs.optimizations import beam_option, chosen, optimizations_option
 from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
@@ -29,13 +34,7 @@ if TYPE_CHECKING:
 @program_argument
 @case_option
 @edition_option
-@click.option(
-    "--target",
-    type=Name(listed.targets, shown=True),
-    default="opencl",
-    show_default=True,
-    help="The language of the source.",
-)
+@target_option
 @click.option(
     "--stage",
     type=StageName(listed.stages, shown=True),

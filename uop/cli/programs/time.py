@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uop.cli.names import BACKEND
+from uop.cli.programs.compiling import (
+    beam_option,
+    chosen,
+    inputs_of,
+    optimizations_option,
+    within_bounds,
+)
 from uop.cli.programs.files import (
     case_option,
     edition_option,
     errors_by_line,
     program_argument,
     read_case,
-)
-from uop.cli.programs.optimizations import (
-    beam_option,
-    chosen,
-    inputs_of,
-    optimizations_option,
 )
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def command(
         target, device = opened(backend)
         compiled = compile(root, target, optimizations=sequences)
         with compiled.load(device) as loaded:
-            times = kernel_times(loaded, inputs_of(case, root))
+            times = kernel_times(loaded, inputs_of(case, root, within_bounds)[0])
     copied = copy_bandwidth(device)
     rows = [figures(each, copied) for each in times]
     if as_json:

@@ -7,8 +7,13 @@ from pathlib import Path
 import click
 
 from uop.cli import names as listed
-from uop.cli.names import Name
-from uop.cli.programs.check import inputs_of
+from uop.cli.programs.compiling import (
+    inputs_of,
+    optimizations_option,
+    ordinary,
+    read_optimizations,
+    target_option,
+)
 from uop.cli.programs.files import (
     case_option,
     edition_option,
@@ -17,20 +22,13 @@ from uop.cli.programs.files import (
     program_argument,
     read_case,
 )
-from uop.cli.programs.optimizations import optimizations_option, read_optimizations
 
 
 @click.command("view")
 @program_argument
 @case_option
 @edition_option
-@click.option(
-    "--target",
-    type=Name(listed.targets, shown=True),
-    default="opencl",
-    show_default=True,
-    help="The language of the source.",
-)
+@target_option
 @optimizations_option
 @click.option(
     "-o",
@@ -62,7 +60,7 @@ def command(
     case, root = read_case(file, case_id, edition)
     output = output or file.with_suffix(".html")
     with errors_by_line(case):
-        inputs, drawn = inputs_of(case, root)
+        inputs, drawn = inputs_of(case, root, ordinary)
         setting = Setting(find_target(target), read_optimizations(optimizations))
         checked = check_stages(root, [inputs], setting)
     text = page(file.name, root, inputs, checked)

@@ -1,19 +1,32 @@
-"""The optimizations of a program that a command takes, or searches for."""
+"""How a command compiles a program: target, optimizations, and inputs that the file lacks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from uop.cli import names as listed
+from uop.cli.names import Name
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from uop.compiler.stages.optimize import Sequences
     from uop.interpreter.numeric.storage import Array
     from uop.spec.case import FileCase
     from uop.spec.uop import UOp
 
-SEED = 0
+    Draw = Callable[[UOp, int], Array | None]
+    """Draws the input in a slot, or leaves it out."""
 
+target_option = click.option(
+    "--target",
+    type=Name(listed.targets, shown=True),
+    default="opencl",
+    show_default=True,
+    help="The language of the source.",
+)
 optimizations_option = click.option(
     "--opt",
     "optimizations",
@@ -44,7 +57,8 @@ def chosen(
     from uop.conformance.search import Search
     from uop.spec.kernel.optimization import parse_optimizations
 
-    found = Search(root, inputs_of(case, root), backend, beam).run()
+    inputs, _ = inputs_of(case, root, within_bounds)
+    found = Search(root, inputs, backend, beam).run()
     options = " ".join(f"--opt '{text}'" for text in found.sequences)
     tried = f"{found.tried} tried, {found.failed} failed" if found.tried else "kept on disk"
     click.echo(f"{options}: {found.seconds * 1e6:.3g} us, {tried}", err=True)
@@ -63,8 +77,10 @@ def read_optimizations(texts: tuple[str, ...]) -> Sequences | None:
         raise OptionError(f"--opt: {error.message}, column {error.column}") from error
 
 
-def inputs_of(case: FileCase, root: UOp) -> dict[int, Array]:
-    """The inputs of a case, and drawn ones for what it lacks."""
+def inputs_of(case: FileCase, root: UOp, draw: Draw) -> tuple[dict[int, Array], list[int]]:
+    """The inputs of a case, and drawn ones for those that it lacks, with their slots. A variable
+    that it lacks is the largest number of its range.
+    """
     import numpy as np
 
     from uop.cli.programs.run import arrays
@@ -78,18 +94,32 @@ def inputs_of(case: FileCase, root: UOp) -> dict[int, Array]:
     for u, slot in sizes.items():
         if slot in missing:
             found[slot] = np.array(arg_of(u, ParamArg).max)
-            del missing[slot]
     numbers = {u: int(found[slot]) for u, slot in sizes.items()}
-    random = np.random.default_rng(SEED)
-    return found | {slot: drawn(bind(u, numbers), random) for slot, u in missing.items()}
+    leaves = {slot: bind(u, numbers) for slot, u in missing.items() if slot not in found}
+    data = {slot: draw(leaf, slot) for slot, leaf in leaves.items()}
+    drawn = {slot: array for slot, array in data.items() if array is not None}
+    return found | drawn, sorted(missing.keys() & (found | drawn).keys())
 
 
-def drawn(u: UOp, random: Any) -> Array:
+def ordinary(u: UOp, slot: int) -> Array | None:
+    """Ordinary values of the suite for an input; None for a BUFFER, which may hold anything."""
+    from uop.conformance.suite.values import draw_ordinary
+    from uop.spec.ops.names import Op
+    from uop.spec.properties.shape import size
+
+    if u.op is Op.BUFFER:
+        return None
+    return draw_ordinary(u.dtype, size(u.shape), slot).reshape(u.shape)
+
+
+def within_bounds(u: UOp, slot: int) -> Array:
     """Numbers for an input: an integer may be an index, and 0 and 1 lie in nearly all memory."""
+    import numpy as np
+
     from uop.interpreter.numeric.storage import np_dtype
 
-    if u.dtype.is_float:
-        data: Array = random.standard_normal(u.shape)
-    else:
-        data = random.integers(0, 2, u.shape)
-    return data.astype(np_dtype(u.dtype))
+    random = np.random.default_rng(slot)
+    numbers = (
+        random.standard_normal(u.shape) if u.dtype.is_float else random.integers(0, 2, u.shape)
+    )
+    return np.asarray(numbers).astype(np_dtype(u.dtype))

@@ -1,6 +1,6 @@
-"""The elements of values in an expanded kernel, in groups (in select).
+"""The elements of values in an expanded kernel, in packs (in select).
 
-A group is a number of positions in the shape of a value: one for a scalar, several for a vector.
+A pack is a number of positions in the shape of a value: one for a scalar, several for a vector.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from math import prod
 
 from uop.compiler.rewrite import Rewriter
 from uop.compiler.simplify import linear_form
+from uop.compiler.stages.expand import ACCESSES
 from uop.spec.args import AddrSpace
 from uop.spec.dtype import dtypes
 from uop.spec.kernel.forms import ELEMENTWISE
@@ -21,10 +22,9 @@ from uop.spec.registry import Shape
 from uop.spec.uop import UOp
 
 Position = tuple[int, ...]
-Group = tuple[Position, ...]
-ALONE: Group = ((),)
+Pack = tuple[Position, ...]
+ALONE: Pack = ((),)
 """The only element of a scalar."""
-ACCESSES = (Op.LOAD, Op.STORE, Op.ATOMICADD)
 MOVES = (Op.RESHAPE, Op.EXPAND)
 
 
@@ -43,14 +43,14 @@ def positions(shape: Shape) -> Iterator[Position]:
     return product(*map(range, shape))
 
 
-def source(u: UOp, s: UOp, group: Group) -> Group:
-    """The elements of an operand from which a group of a node is computed."""
+def source(u: UOp, s: UOp, pack: Pack) -> Pack:
+    """The elements of an operand from which a pack of a node is computed."""
     if u.op is Op.RESHAPE:
-        found = tuple(reshaped(p, u.shape, s.shape) for p in group)
+        found = tuple(reshaped(p, u.shape, s.shape) for p in pack)
     elif u.op is Op.EXPAND or u.op is Op.BITCAST or u.op in ELEMENTWISE:
-        found = tuple(_within(p, s.shape) for p in group)
+        found = tuple(_within(p, s.shape) for p in pack)
     else:
-        found = group
+        found = pack
     return found[:1] if len(set(found)) == 1 else found
 
 
@@ -97,12 +97,12 @@ class Indices:
         """One element."""
         return self._of[u][position]
 
-    def steps_by_one(self, u: UOp, group: Group) -> bool:
-        """Whether the elements of a group count up by 1."""
+    def steps_by_one(self, u: UOp, pack: Pack) -> bool:
+        """Whether the elements of a pack count up by 1."""
         if u not in self._of:
             return False
-        first = self._of[u][group[0]]
-        return all(_distance(first, self._of[u][p]) == k for k, p in enumerate(group))
+        first = self._of[u][pack[0]]
+        return all(_distance(first, self._of[u][p]) == k for k, p in enumerate(pack))
 
     def _is_computed(self, u: UOp) -> bool:
         is_typed = u.dtype in (dtypes.index, dtypes.bool)
