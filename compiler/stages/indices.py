@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 from uop.compiler.rewrite import Rewriter
 from uop.spec.args import AxisType, RangeArg
@@ -97,6 +98,7 @@ class Indices:
         return self.alu(Op.AND, a, b)
 
 
+@cache
 def counting(count: int) -> UOp:
     """The vector 0, 1, ..., count - 1."""
     return UOp(Op.STACK, *(index_const(k) for k in range(count)))
