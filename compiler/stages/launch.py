@@ -8,7 +8,16 @@ from collections.abc import Mapping, Sequence
 from uop.compiler.simplify import int_value
 from uop.compiler.stages.expand import flat, shaped
 from uop.compiler.stages.indices import counting
-from uop.compiler.stages.optimize.axes import FOLDED, Parts, axes, id_of, ranged, rebuilt, type_of
+from uop.compiler.stages.optimize.axes import (
+    FOLDED,
+    ITEMS,
+    Parts,
+    axes,
+    id_of,
+    ranged,
+    rebuilt,
+    type_of,
+)
 from uop.compiler.validity import FALSE
 from uop.spec.args import AddrSpace, AxisType, BufferArg, ReduceArg, SpecialArg, arg_of
 from uop.spec.errors import UnsupportedError
@@ -19,7 +28,6 @@ from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims, index_const
 
 GROUPS = (AxisType.GLOBAL, AxisType.THREAD)
-ITEMS = (AxisType.LOCAL, AxisType.WARP)
 GROUP_REDUCE = AxisType.GROUP_REDUCE
 
 

@@ -12,6 +12,7 @@ from functools import cache
 from uop.compiler.rewrite import Fired, Rewriter, Rule, RuleSet, quietly, rewrites
 from uop.compiler.simplify import SIMPLIFY
 from uop.compiler.stages.launch import launched
+from uop.compiler.stages.tiles import in_two_parts
 from uop.compiler.stages.vectors import has_vector, in_vectors
 from uop.compiler.targets.target import COPIES, Target
 from uop.spec.args import DTypeArg
@@ -31,7 +32,7 @@ def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
     rewriter = Rewriter(rules_for(target), fired)
     bodies: dict[UOp, UOp] = {}
     for body in kernels(root):
-        bodies[body] = in_vectors(rewriter(launched(body)), target, rewriter)
+        bodies[body] = in_vectors(rewriter(launched(in_two_parts(body))), target, rewriter)
     return root.substitute(bodies)
 
 

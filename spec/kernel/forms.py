@@ -336,7 +336,7 @@ RANGED = Form(
 OPTIMIZED = replace(
     RANGED,
     stage="optimize",
-    ops=RANGED.ops | {Op.WMMA},
+    ops=RANGED.ops | {Op.WMMA, Op.BUFFER, Op.AFTER, Op.BARRIER},
     axis_types=frozenset(AxisType) - {AxisType.LOOP},
     invariants=(
         Invariant("scalar", "a value has shape () or is a fragment", _not_scalar_nor_fragment),
@@ -344,9 +344,9 @@ OPTIMIZED = replace(
     ),
 )
 EXPANDED = replace(
-    RANGED,
+    OPTIMIZED,
     stage="expand",
-    ops=RANGED.ops | {Op.RESHAPE, Op.EXPAND},
+    ops=(OPTIMIZED.ops - {Op.WMMA}) | {Op.RESHAPE, Op.EXPAND},
     invariants=(
         Invariant("axes", "a value has shape () or an axis for each expanded loop", _not_on_axes),
         *(SCALAR + LOOPS)[1:],

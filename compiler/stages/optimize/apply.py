@@ -10,6 +10,7 @@ from uop.compiler.rewrite import Fired, Rewriter, quietly
 from uop.compiler.simplify import SIMPLIFY, fits, int_value
 from uop.compiler.stages.optimize.axes import (
     FOLDED,
+    ITEMS,
     Parts,
     axes,
     id_of,
@@ -20,6 +21,7 @@ from uop.compiler.stages.optimize.axes import (
     type_of,
 )
 from uop.compiler.stages.optimize.matrix import instruction, onto, product_over
+from uop.compiler.stages.tiles import with_tiles
 from uop.compiler.validity import FALSE, neutral
 from uop.spec.args import AxisType, ReduceArg, arg_of
 from uop.spec.conditions.labels import Condition
@@ -53,7 +55,7 @@ from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import variables
 from uop.spec.uop import UOp, const, index_const
 
-OF_WORKGROUPS = (AxisType.LOCAL, AxisType.GROUP_REDUCE, AxisType.WARP)
+OF_WORKGROUPS = (*ITEMS, AxisType.GROUP_REDUCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,8 @@ def apply(body: UOp, sequence: Sequence[Optimization], fired: Fired = quietly) -
             raise _illegal(TC_C1, optimization, f"number {number + 1}")
         state = APPLY[type(optimization)](state, optimization)
         fired(str(optimization), before, state.body)
-    return Rewriter(SIMPLIFY, fired)(state.body)
+    simplify = Rewriter(SIMPLIFY, fired)
+    return simplify(with_tiles(simplify(state.body), fired))
 
 
 def split(state: Scheduled, opt: Split) -> Scheduled:

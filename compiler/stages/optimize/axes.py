@@ -20,6 +20,8 @@ NESTING: tuple[tuple[AxisType, ...], ...] = (
 )
 """The axis types from outer to inner loops; of one level, the axis of the lower id is outer."""
 DEPTH: Mapping[AxisType, int] = {t: k for k, types in enumerate(NESTING) for t in types}
+ITEMS = (AxisType.LOCAL, AxisType.WARP)
+"""The axis types whose iterations are the work items of a group."""
 FOLDED = (AxisType.REDUCE, AxisType.GROUP_REDUCE, AxisType.UNROLL)
 """The axis types that a REDUCE folds over."""
 

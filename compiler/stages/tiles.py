@@ -1,0 +1,261 @@
+"""Tiles in LOCAL memory: what the work items of a group read more than once, they copy there.
+
+In optimize each iteration of the fold has a tile of its own, so nothing is written twice and a
+fold may still run in any order. In select, where the fold becomes a loop, the tiles of every other
+iteration share their place: an item that writes one has passed the barrier behind the last read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from uop.compiler.rewrite import Fired
+from uop.compiler.simplify import bounds, int_value, linear_form
+from uop.compiler.stages.optimize.axes import FOLDED, ITEMS, axes, id_of, ranged, type_of
+from uop.spec.args import AddrSpace, AxisType, BufferArg
+from uop.spec.graph import WRITES, base_of
+from uop.spec.kernel.forms import open_ranges
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, dims, index_const
+
+WITHIN = (AxisType.UNROLL, *ITEMS, AxisType.UPCAST)
+"""The axes of a tile, as they lie in LOCAL memory: vectors of one work item innermost."""
+SERIAL = (AxisType.LOOP, *FOLDED)
+MOST_BYTES = 32 << 10
+"""LOCAL memory that every device has: what OpenCL asks of one."""
+MOST_COPIES = 16
+"""The most elements of a tile that a work item copies, which it holds in registers."""
+ROW = 4
+"""The most neighbours that a work item copies."""
+COPY_TILE = "copy_tile_to_local"
+
+
+def with_tiles(body: UOp, fired: Fired) -> UOp:
+    """Copy the tiles of folds to LOCAL memory; a kernel without groups has none."""
+    order = body.toposort()
+    items = sorted((r for r in axes(body) if type_of(r) in ITEMS), key=id_of)
+    is_shared = any(u.op is Op.WMMA for u in order) or any(
+        type_of(r) is AxisType.GROUP_REDUCE for r in axes(body)
+    )
+    if is_shared or _count(items) < 2 or not _count(axes(body)):
+        return body
+    return _Copies(order, items, fired).made()
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """The elements that one LOAD reads in an iteration of a fold, over all items of a group."""
+
+    load: UOp
+    fold: UOp
+    """The RANGE of the fold."""
+    within: tuple[UOp, ...]
+    """Its axes, the innermost last."""
+
+    @property
+    def size(self) -> int:
+        return _count(self.within)
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes in select, where there are two."""
+        return 2 * self.size * self.load.dtype.itemsize
+
+    def place(self, memory: UOp, digits: Iterable[UOp]) -> UOp:
+        position = _number(self.within, digits)
+        first = UOp(Op.MUL, self.fold, index_const(self.size))
+        return UOp(Op.INDEX, memory, UOp(Op.ADD, first, position))
+
+    def in_memory_order(self) -> list[UOp]:
+        """Its axes by the steps that the LOAD makes along them, the smallest last."""
+        terms, _ = linear_form(self.load.src[0].src[1])
+        return sorted(self.within, key=lambda r: terms.get(r, 1 << 62), reverse=True)
+
+
+@dataclass(slots=True)
+class _Copies:
+    """The tiles of a kernel, and its nodes with LOADs from them."""
+
+    order: Sequence[UOp]
+    items: Sequence[UOp]
+    fired: Fired
+    fresh: int = field(init=False)
+    inside: dict[UOp, frozenset[UOp]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.inside = open_ranges(self.order)
+        self.fresh = 1 + max(id_of(u) for u in self.order if u.op is Op.RANGE)
+
+    def made(self) -> UOp:
+        tiles: dict[UOp, list[_Tile]] = {}
+        used = 0
+        for tile in self._found():
+            if used + tile.nbytes <= MOST_BYTES:
+                tiles.setdefault(tile.fold, []).append(tile)
+                used += tile.nbytes
+        new: dict[UOp, UOp] = {}
+        for tile_of_fold in tiles.values():
+            new |= self._copied(tile_of_fold, len(new))
+        root = self.order[-1]
+        return root.substitute(new) if new else root
+
+    def _found(self) -> Iterable[_Tile]:
+        """The tiles of LOADs in a fold over one loop, at indices that no memory decides."""
+        written = {base_of(u.src[0]) for u in self.order if u.op in WRITES}
+        loops = _only_loops(self.order, self.inside)
+        for u in self.order:
+            if u.op is not Op.LOAD or u.src[0].op is not Op.INDEX or base_of(u.src[0]) in written:
+                continue
+            nodes = u.toposort()
+            used = [r for r in nodes if r.op is Op.RANGE]
+            folds = [r for r in used if type_of(r) is AxisType.REDUCE]
+            is_known = sum(v.op is Op.LOAD for v in nodes) == 1
+            if not is_known or len(folds) != 1 or folds[0] not in loops:
+                continue
+            within = tuple(sorted((r for r in used if type_of(r) in WITHIN), key=_depth))
+            tile = _Tile(u, folds[0], within)
+            sharing = _count(r for r in self.items if r not in used)
+            copies, rest = divmod(tile.size, _count(self.items))
+            if sharing > 1 and copies and not rest and copies <= MOST_COPIES:
+                yield tile
+
+    def _copied(self, tiles: Sequence[_Tile], slot: int) -> dict[UOp, UOp]:
+        """The LOADs of some tiles of one fold, behind one barrier, by what they replace."""
+        memories = [_memory(tile, slot + k) for k, tile in enumerate(tiles)]
+        effects = [self._copy(t, m) for t, m in zip(tiles, memories, strict=True)]
+        barrier = UOp(Op.BARRIER, *effects)
+        new = {}
+        for tile, memory in zip(tiles, memories, strict=True):
+            place = tile.place(UOp(Op.AFTER, memory, barrier), tile.within)
+            new[tile.load] = UOp(Op.LOAD, place)
+            self.fired(COPY_TILE, tile.load, new[tile.load])
+        return new
+
+    def _copy(self, tile: _Tile, memory: UOp) -> UOp:
+        """Each item copies some neighbours, then as many behind those of the last item."""
+        order = tile.in_memory_order()
+        copies = tile.size // _count(self.items)
+        row = math.gcd(copies, ROW, _bound(order[-1]))
+        along, turn = (self._upcast(n) for n in (row, copies // row))
+        item = _number(self.items, self.items)
+        number = UOp(Op.ADD, UOp(Op.MUL, turn, index_const(_count(self.items))), item)
+        counts = [*map(_bound, order[:-1]), _bound(order[-1]) // row]
+        *found, last = _digits(number, counts)
+        found.append(UOp(Op.ADD, UOp(Op.MUL, last, index_const(row)), along))
+        digits = dict(zip(order, found, strict=True))
+        copied = tile.load.substitute(digits)
+        place = tile.place(memory, [digits[r] for r in tile.within])
+        effect = UOp(Op.STORE, place, copied)
+        for r in (along, turn):
+            effect = UOp(Op.END, effect, r) if r.op is Op.RANGE else effect
+        return effect
+
+    def _upcast(self, count: int) -> UOp:
+        if count == 1:
+            return index_const(0)
+        self.fresh += 1
+        return ranged(index_const(count), self.fresh - 1, AxisType.UPCAST)
+
+
+def _only_loops(order: Sequence[UOp], inside: Mapping[UOp, frozenset[UOp]]) -> set[UOp]:
+    """The RANGEs of some iterations that are the only loop around what a REDUCE folds."""
+    found: set[UOp] = set()
+    for u in order:
+        if u.op is Op.REDUCE and not any(type_of(r) in SERIAL for r in inside[u]):
+            loops = [r for r in u.src[1:] if type_of(r) is AxisType.REDUCE]
+            found.update(loops if len(loops) == 1 and int_value(loops[0].src[0]) else ())
+    return found
+
+
+def _memory(tile: _Tile, slot: int) -> UOp:
+    arg = BufferArg(slot, tile.load.dtype, None, AddrSpace.LOCAL)
+    return UOp(Op.BUFFER, dims((_bound(tile.fold) * tile.size,)), arg=arg)
+
+
+def _bound(r: UOp) -> int:
+    found = int_value(r.src[0])
+    assert found is not None, "`apply` optimizes kernels of constant bounds"
+    return found
+
+
+def _count(ranges: Iterable[UOp]) -> int:
+    return math.prod(map(_bound, ranges))
+
+
+def _depth(r: UOp) -> tuple[int, int]:
+    return WITHIN.index(type_of(r)), id_of(r)
+
+
+def _number(ranges: Iterable[UOp], digits: Iterable[UOp]) -> UOp:
+    """The number whose digits these are, each below the bound of its RANGE, the last the lowest."""
+    number = index_const(0)
+    for r, digit in zip(ranges, digits, strict=True):
+        number = UOp(Op.ADD, UOp(Op.MUL, number, r.src[0]), digit)
+    return number
+
+
+def _digits(number: UOp, counts: Sequence[int]) -> list[UOp]:
+    found = []
+    for k, count in enumerate(counts):
+        quotient = UOp(Op.IDIV, number, index_const(math.prod(counts[k + 1 :])))
+        found.append(UOp(Op.MOD, quotient, index_const(count)))
+    return found
+
+
+def in_two_parts(body: UOp) -> UOp:
+    """Let every other iteration of a fold use the same part of its LOCAL memory."""
+    order = body.toposort()
+    smaller: dict[UOp, UOp] = {}
+    turns: dict[UOp, UOp] = {}
+    for memory in (u for u in order if u.op is Op.BUFFER and u.addrspace is AddrSpace.LOCAL):
+        places = [u for u in order if u.op is Op.INDEX and base_of(u) is memory]
+        fold = _fold_of(memory, places, order)
+        if fold is not None:
+            count = 2 * memory.shape[0] // _bound(fold)
+            smaller[memory] = UOp(Op.BUFFER, dims((count,)), arg=memory.arg)
+            turn = {fold: UOp(Op.MOD, fold, index_const(2))}
+            turns |= {p: p.src[1].substitute(turn) for p in places}
+    if not smaller:
+        return body
+    new: dict[UOp, UOp] = {}
+    for u in order:
+        src = [new[s] for s in u.src]
+        new[u] = smaller.get(u) or u.with_src([src[0], turns[u]] if u in turns else src)
+    return new[body]
+
+
+def _fold_of(memory: UOp, places: Sequence[UOp], order: Sequence[UOp]) -> UOp | None:
+    """The RANGE of the only loop around all accesses to a memory, if it has three iterations or
+    more, and each writes its own part of the memory in front of a barrier and reads it behind.
+    """
+    inside = open_ranges(order)
+    alone = _only_loops(order, inside)
+    reads = [p for p in places if p.src[0].op is Op.AFTER]
+    barriers = {p.src[0].src[1:] for p in reads}
+    found = set.intersection(alone, *(inside[p] for p in places))
+    if len(found) != 1 or len(barriers) != 1:
+        return None
+    (fold,), ((barrier, *others),) = found, barriers
+    if _bound(fold) < 3:
+        return None
+    written = barrier.toposort()
+    is_ordered = barrier.op is Op.BARRIER and not others and not set(reads) & set(written)
+    part, rest = divmod(memory.shape[0], _bound(fold))
+    is_parted = not rest and all(_is_in_part(p.src[1], fold, part) for p in places)
+    stores = [p for p in places if p not in reads]
+    return fold if is_ordered and is_parted and set(stores) <= set(written) else None
+
+
+def _is_in_part(index: UOp, fold: UOp, size: int) -> bool:
+    """Whether an index is fold * size and 0 to size - 1 more."""
+    first = UOp(Op.MUL, fold, index_const(size))
+    nodes = index.toposort()
+    through = [u for u in nodes if first in u.toposort() and u is not first]
+    is_sum = all(u.op in (Op.ADD, Op.RESHAPE, Op.EXPAND) for u in through)
+    uses = sum(s is first for u in nodes for s in u.src)
+    if not is_sum or uses != 1 or any(fold in u.src and u is not first for u in nodes):
+        return False
+    low, high = bounds(index.substitute({first: index_const(0)}))
+    return low >= 0 and high < size
