@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from uop.compiler.runtime.device import (
+    ALIGNMENT,
     Built,
     Compiler,
     Contents,
@@ -195,7 +196,8 @@ class CUDADevice(Runs):
         return memory[: prod(shape) * dtype.itemsize].view(dtype).reshape(tuple(shape))
 
     def borrow(self, array: Any) -> Any:
-        return array.reshape(-1).view(np.uint8) if array.nbytes else None
+        is_aligned = array.data.ptr % ALIGNMENT == 0
+        return array.reshape(-1).view(np.uint8) if array.nbytes and is_aligned else None
 
     def imported(self, data: Any) -> Any:
         return self.cupy.from_dlpack(data)

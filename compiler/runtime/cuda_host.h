@@ -12,6 +12,7 @@
 #define __device__
 #define __global__
 #define __shared__ static
+#define __align__(size) __attribute__((aligned(size)))
 #define __noinline__ __attribute__((noinline))
 #define __syncthreads() uop_host::wait(__LINE__)
 

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from uop.compiler.runtime.device import Built, Contents, Launch, Runs, as_bytes
+from uop.compiler.runtime.device import ALIGNMENT, Built, Contents, Launch, Runs, as_bytes
 from uop.spec.errors import BackendError, LaunchError, UnsupportedError
 
 OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w")
@@ -130,7 +130,8 @@ class CUDAHostDevice(Runs):
         return array
 
     def borrow(self, array: Contents) -> Contents | None:
-        return as_bytes(array) if array.nbytes else None
+        is_aligned = array.ctypes.data % ALIGNMENT == 0
+        return as_bytes(array) if array.nbytes and is_aligned else None
 
     def imported(self, data: Any) -> Contents:
         return np.from_dlpack(data)

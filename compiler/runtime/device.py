@@ -58,6 +58,10 @@ class Built(Protocol):
         """The kernel of that name, ready to launch."""
 
 
+ALIGNMENT = 16
+"""Bytes: where memory starts, kernels may access vectors of this size."""
+
+
 class Compiler(Protocol):
     """What makes machine code of a source."""
 
@@ -116,7 +120,9 @@ class Device(Compiler, Protocol):
         """
 
     def borrow(self, array: Any) -> Memory | None:
-        """Memory that is that of an array; None where it has to be copied."""
+        """Memory that is that of an array; None where it has to be copied, as where it starts at no
+        multiple of ALIGNMENT.
+        """
 
     def imported(self, data: Any) -> Any:
         """What speaks DLPack as an array of the library that has memory of this device."""

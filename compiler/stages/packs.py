@@ -104,6 +104,11 @@ class Indices:
         first = self._of[u][pack[0]]
         return all(_distance(first, self._of[u][p]) == k for k, p in enumerate(pack))
 
+    def is_multiple(self, u: UOp, pack: Pack) -> bool:
+        """Whether the first element of a pack is a multiple of how many there are."""
+        terms, offset = linear_form(self._of[u][pack[0]])
+        return all(n % len(pack) == 0 for n in (*terms.values(), offset))
+
     def _is_computed(self, u: UOp) -> bool:
         is_typed = u.dtype in (dtypes.index, dtypes.bool)
         is_known = u.op is Op.RANGE or u.op in MOVES or u.op in ELEMENTWISE

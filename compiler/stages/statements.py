@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from uop.compiler.stages.counts import counter_type, is_plain, param_name, scalar_type
@@ -136,8 +136,7 @@ class _Body:
         if isinstance(u.arg, ConstArg):
             return literal(u.arg.dtype, u.arg.bits)
         if u.op is Op.STACK and u not in self.names:
-            elements = u.src[:1] if len(set(u.src)) == 1 else u.src
-            return f"({self.type(u)})({', '.join(map(self.of, elements))})"
+            return self.made(u, list(map(self.of, u.src)))
         if u not in self.names:
             raise PassError(f"render: {u!r} is used before it is computed or outside its loop")
         return self.names[u]
@@ -152,6 +151,13 @@ class _Body:
     def type(self, u: UOp) -> str:
         """The C type of a value."""
         return self.vectors.type(u.dtype, u.shape[0]) if u.shape else scalar_type(u)
+
+    def made(self, u: UOp, elements: Sequence[str]) -> str:
+        """A vector of these elements; one alone is all of them in languages that spread it."""
+        spelling = self.vectors
+        if len(set(elements)) == 1 and spelling.spreads:
+            elements = elements[:1]
+        return spelling.made.format(self.type(u), ", ".join(elements))
 
     def elements(self, u: UOp) -> list[str]:
         """The elements of a vector, as expressions."""
@@ -291,7 +297,7 @@ def _load(body: _Body, u: UOp) -> None:
 
 def _vector_loaded(body: _Body, u: UOp, at: str) -> str:
     """A vector from memory; element by element where some gates are false."""
-    read = body.vectors.load.format(u.shape[0], at)
+    read = body.vectors.load.format(u.shape[0], at, body.type(u))
     if len(u.src) < 3:
         return read
     gates = body.elements(u.src[2])
@@ -301,7 +307,7 @@ def _vector_loaded(body: _Body, u: UOp, at: str) -> str:
         f"{gate} ? ({at})[{k}] : {alt}"
         for k, (gate, alt) in enumerate(zip(gates, body.elements(u.src[1]), strict=True))
     )
-    return f"{' & '.join(gates)} ? {read} : ({body.type(u)})({', '.join(each)})"
+    return f"{' & '.join(gates)} ? {read} : {body.made(u, list(each))}"
 
 
 def _address(body: _Body, u: UOp) -> None:
@@ -321,7 +327,8 @@ def _store(body: _Body, u: UOp) -> None:
 def _store_vector(body: _Body, u: UOp, at: str) -> None:
     """Write a vector to memory; element by element where some gates are false."""
     value = u.src[1]
-    written = f"{body.vectors.store.format(value.shape[0], at, body.of(value))};"
+    spelling, kind = body.vectors.store, body.type(value)
+    written = f"{spelling.format(value.shape[0], at, body.of(value), kind)};"
     gates = body.elements(u.src[2]) if len(u.src) == 3 else []
     if len(set(gates)) < 2:
         body.write(f"if ({gates[0]}) {written}" if gates else written)

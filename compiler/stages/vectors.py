@@ -202,8 +202,11 @@ class _Parts:
         return [*vectors, *((p,) for p in needed if p not in covered)]
 
     def _is_vector(self, u: UOp, pack: Pack) -> bool:
-        """Whether an access to these elements is one of neighbours."""
-        return self.target.has_vector(u) and self.indices.steps_by_one(u.src[0].src[1], pack)
+        """Whether an access to these elements is one of neighbours, at an index that fits."""
+        index = u.src[0].src[1]
+        if not self.target.has_vector(u) or not self.indices.steps_by_one(index, pack):
+            return False
+        return not self.target.is_aligned or self.indices.is_multiple(index, pack)
 
     def _demand_terms(self, u: UOp) -> None:
         packs = self._packs(u) if self._has_vector(u) else self._split(u)

@@ -23,14 +23,20 @@ class VectorSpelling:
 
     type: Callable[[DType, int], str]
     """The type of a number of elements."""
+    made: str
+    """A vector of the type {0} from the elements {1}."""
+    spreads: bool
+    """Whether one element alone makes a vector of its copies."""
     load: str
-    """A vector of {0} elements from the pointer {1}."""
+    """A vector of {0} elements, of the type {2}, from the pointer {1}."""
     store: str
-    """The statement that writes the vector {2} of {0} elements to the pointer {1}."""
+    """The statement that writes {2}, of {0} elements and the type {3}, to the pointer {1}."""
     element: Callable[[str, int], str]
     """An element of a vector by its number."""
     ops: Mapping[Op, Callable[[Operation], str]]
     """The elementwise ops, whose operands are vectors."""
+    declarations: Mapping[str, str]
+    """What a source with these words declares first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

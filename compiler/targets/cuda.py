@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from uop.compiler.runtime.cuda import open_compiler, open_cuda
 from uop.compiler.runtime.cuda_host import open_cuda_host
+from uop.compiler.runtime.device import ALIGNMENT
 from uop.compiler.targets.c import c_target
-from uop.compiler.targets.cstyle import Dialect
-from uop.spec.dtype import dtypes
+from uop.compiler.targets.cstyle import Dialect, VectorSpelling, c_type
+from uop.compiler.targets.target import Vectors
+from uop.spec.dtype import DTYPES, dtypes
 
 HEADER = """\
 typedef signed char i8;
@@ -24,6 +26,20 @@ typedef double f64;
 #define f64_to_bits(x) ((u64)__double_as_longlong(x))
 #define bits_to_f64(x) __longlong_as_double((i64)(x))"""
 
+# The compiler accesses memory by one instruction for a structure that is aligned to its size.
+VECTOR = """\
+template <class T, int N> struct __align__(sizeof(T) * N) vec {
+  T s[N];
+};"""
+VECTORS = Vectors(
+    size=ALIGNMENT,
+    registers=64,
+    widths=(2, 4, 8, 16),
+    memory=frozenset(DTYPES.values()) - {dtypes.void, dtypes.bool, dtypes.index},
+    has=lambda u: False,
+    is_aligned=True,
+)
+
 DIALECT = Dialect(
     name="CUDA C++",
     header=HEADER,
@@ -38,7 +54,7 @@ DIALECT = Dialect(
     ),
     group_id=("blockIdx.x", "blockIdx.y", "blockIdx.z"),
     local_id=("threadIdx.x", "threadIdx.y", "threadIdx.z"),
-    shared="__shared__",
+    shared="__shared__ __align__(16)",
     barrier="__syncthreads()",
     atomic_add={
         dtypes.int32: "atomicAdd((u32*)&{0}, (u32){1})",
@@ -48,12 +64,29 @@ DIALECT = Dialect(
         dtypes.float32: "atomicAdd((f32*)&{0}, {1})",
         dtypes.float64: "atomicAdd((f64*)&{0}, {1})",
     },
-    vectors=None,
+    vectors=VectorSpelling(
+        type=lambda dtype, width: f"vec<{c_type(dtype)}, {width}>",
+        made="{0}{{{{{1}}}}}",
+        spreads=False,
+        load="*({2}*)({1})",
+        store="*({3}*)({1}) = {2}",
+        element=lambda vector, k: f"{vector}.s[{k}]",
+        ops={},
+        declarations={"vec<": VECTOR},
+    ),
     target="cuda",
 )
 
 CUDA = c_target(
-    "cuda", DIALECT, open_cuda, local_size=256, keeps_addresses=True, compiler=open_compiler
+    "cuda",
+    DIALECT,
+    open_cuda,
+    local_size=256,
+    keeps_addresses=True,
+    vectors=VECTORS,
+    compiler=open_compiler,
 )
-CUDA_HOST = c_target("cuda-host", DIALECT, open_cuda_host, local_size=256, keeps_addresses=True)
+CUDA_HOST = c_target(
+    "cuda-host", DIALECT, open_cuda_host, local_size=256, keeps_addresses=True, vectors=VECTORS
+)
 """The same sources, compiled for the CPU."""

@@ -100,10 +100,13 @@ COMPARISONS = (Op.CMPLT, Op.CMPNE)
 COMPARED = frozenset({*FLOATS, dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64})
 SPELLING = VectorSpelling(
     type=vector_type,
+    made="({0})({1})",
+    spreads=True,
     load="vload{0}(0, {1})",
     store="vstore{0}({2}, 0, {1})",
     element=lambda vector, k: f"{vector}.s{k:x}",
     ops=OPS,
+    declarations={},
 )
 
 
@@ -135,4 +138,4 @@ def _converts(source: DType, to: DType) -> bool:
     return to.is_float or not source.is_float
 
 
-VECTORS = Vectors(size=32, registers=16, widths=WIDTHS, memory=MEMORY, has=_has)
+VECTORS = Vectors(size=32, registers=16, widths=WIDTHS, memory=MEMORY, has=_has, is_aligned=False)

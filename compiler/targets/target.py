@@ -31,6 +31,8 @@ class Vectors:
     """The dtypes of vectors that are loaded and stored."""
     has: Callable[[UOp], bool]
     """Whether an elementwise op is computed on vectors at once."""
+    is_aligned: bool
+    """Whether memory is accessed at multiples of the vector alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +84,11 @@ class Target(ABC):
         most = self.vectors.size // itemsize
         fitting = (n for n in self.vectors.widths if n <= most and size % n == 0)
         return max(fitting, default=1)
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether it accesses vectors in memory at multiples of their size alone."""
+        return self.vectors is not None and self.vectors.is_aligned
 
     def computes_as(self, dtype: DType) -> DType:
         """The dtype in which ALU ops on `dtype` are done; UnsupportedError where there is none."""
