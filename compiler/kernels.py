@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from uop.compiler.runtime.binary import Binary, unpack
 from uop.compiler.stages.launch import is_work_item, shared_folds
+from uop.compiler.stages.optimize.axes import ITEMS, type_of
 from uop.compiler.stages.select import has
 from uop.compiler.stages.vectors import has_vector
 from uop.compiler.targets.target import Target
-from uop.spec.args import BinaryArg, SourceArg, arg_of
+from uop.spec.args import AddrSpace, BinaryArg, SourceArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, UnsupportedError
 from uop.spec.graph import WRITES, accessed, kernel_calls, kernels
@@ -119,20 +120,25 @@ def first_stage(root: UOp, target: Target) -> str:
 
 def _is_parallel(call: UOp) -> bool:
     """Whether no iteration of the outer loops depends on another one, so that they may become work
-    items: one nest, which stores to each buffer once, and reads from none of these.
+    items: one nest, which stores to each buffer once, and reads from none of these. All items of a
+    group write to its LOCAL memory.
     """
     order = call.src[0].toposort()
     effect = call.src[0].src[0] if len(call.src[0].src) == 1 else call.src[0]
     while effect.op is Op.END:
         effect = effect.src[0]
     innermost = effect.src if effect.op is Op.GROUP else (effect,)
-    stores = [u for u in order if u.op is Op.STORE]
+    inside = open_ranges(order)
+    items = {r for r in inside if r.op is Op.RANGE and type_of(r) in ITEMS}
+    written = [u for u in order if u.op is Op.STORE]
+    stores = [u for u in written if u.src[0].addrspace is not AddrSpace.LOCAL]
     stored = {accessed(u, call) for u in stores}
     return (
         set(innermost) == set(stores)
         and len(stored) == len(stores)
         and all(is_size(u.src[0]) for u in order if u.op is Op.RANGE)
         and not any(u.op is Op.LOAD and accessed(u, call) in stored for u in order)
+        and all(items <= inside[u] for u in written if u not in stores)
     )
 
 

@@ -2,6 +2,7 @@
 // group as fibers of one thread, so that a barrier is a switch of stacks and shared memory is static.
 
 #include <math.h>
+#include <setjmp.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -33,13 +34,14 @@ template <class To, class From> To bits(From x) {
 const size_t STACK = 1 << 17;
 
 struct Fiber {
-  ucontext_t context;
+  ucontext_t context;  // where it starts
+  jmp_buf place_in_code;  // where it waits: such a switch asks nothing of the kernel
   std::vector<char> stack;
   uop_dim place;
   int line;  // of the barrier where it waits; 0 when it has ended
 };
 
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static Fiber* running;
 static void (*body)(void*);
 static void* arguments;
@@ -49,7 +51,7 @@ static inline void wait(int line) {
   if (!running) return;
   Fiber* self = running;
   self->line = line;
-  swapcontext(&self->context, &scheduler);
+  if (!_setjmp(self->place_in_code)) _longjmp(scheduler, 1);
   threadIdx = self->place;
 }
 
@@ -57,11 +59,12 @@ static void enter() {
   threadIdx = running->place;
   body(arguments);
   running->line = 0;
+  _longjmp(scheduler, 1);
 }
 
 static void resume(Fiber& fiber) {
   running = &fiber;
-  swapcontext(&scheduler, &fiber.context);
+  if (!_setjmp(scheduler)) _longjmp(fiber.place_in_code, 1);
   running = nullptr;
 }
 
@@ -70,9 +73,11 @@ static void start(Fiber& fiber) {
   getcontext(&fiber.context);
   fiber.context.uc_stack.ss_sp = fiber.stack.data();
   fiber.context.uc_stack.ss_size = STACK;
-  fiber.context.uc_link = &scheduler;
+  fiber.context.uc_link = nullptr;
   makecontext(&fiber.context, enter, 0);
-  resume(fiber);
+  running = &fiber;
+  if (!_setjmp(scheduler)) setcontext(&fiber.context);
+  running = nullptr;
 }
 
 template <class Each> void each(uop_dim size, uop_dim& place, Each run) {
@@ -88,8 +93,7 @@ static int meeting(const std::vector<Fiber>& fibers) {
   return fibers[0].line;
 }
 
-static int group_of_fibers() {
-  std::vector<Fiber> fibers((size_t)blockDim.x * blockDim.y * blockDim.z);
+static int group_of_fibers(std::vector<Fiber>& fibers) {
   uop_dim place;
   size_t number = 0;
   each(blockDim, place, [&] { fibers[number++].place = place; });
@@ -121,11 +125,12 @@ int launch(void (*kernel)(A...), void** pointers, const unsigned* size, bool has
   gridDim = {size[0], size[1], size[2]}, blockDim = {size[3], size[4], size[5]};
   bool alone = blockDim.x * blockDim.y * blockDim.z == 1;
   int result = 0;
+  std::vector<Fiber> fibers(has_barriers && !alone ? blockDim.x * blockDim.y * blockDim.z : 0);
   each(gridDim, blockIdx, [&] {
     if (!has_barriers || alone)
       each(blockDim, threadIdx, [&] { body(arguments); });
     else if (result == 0)
-      result = group_of_fibers();
+      result = group_of_fibers(fibers);
   });
   return result;
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from uop.compiler.simplify import int_value
 from uop.compiler.stages.expand import flat, shaped
@@ -38,10 +39,11 @@ def launched(body: UOp) -> UOp:
     order = body.toposort()
     ranges = [u for u in order if u.op is Op.RANGE]
     outer = [r for r in ranges if type_of(r) in GROUPS]
-    # Around a STORE the iterations of a GROUP_REDUCE are work items like others of the group.
-    around = {u.src[1] for u in order if u.op is Op.END and type_of(u.src[1]) is GROUP_REDUCE}
-    inner = sorted((r for r in ranges if type_of(r) in ITEMS or r in around), key=id_of)
     folds = shared_folds(order)
+    around = {u.src[1] for u in order if u.op is Op.END and type_of(u.src[1]) is GROUP_REDUCE}
+    shared = _shared_writes(order, folds)
+    around -= set(shared)
+    inner = sorted((r for r in ranges if type_of(r) in ITEMS or r in around), key=id_of)
     if any(int_value(r.src[0]) == 0 for r in (*outer, *inner)):
         return _never(body, ranges)
     new: dict[UOp, UOp] = {}
@@ -50,10 +52,10 @@ def launched(body: UOp) -> UOp:
     if inner or folds:
         sharing = _sharing(folds)
         item = _special("lidx0", math.prod(map(_bound, inner)) * sharing)
-        body = _through_memory(body, folds, item) if folds else body
+        body = _through_memory(body, folds, item, shared) if folds else body
         within = UOp(Op.MOD, item, index_const(sharing))
-        for u in folds:
-            new |= _digits(within, _shared(u))
+        for each in (*map(_shared, folds), *([r] for r in shared)):
+            new |= _digits(within, each)
         new |= _digits(UOp(Op.IDIV, item, index_const(sharing)), inner)
     return _replaced(body, new) if new else body
 
@@ -72,6 +74,19 @@ def _shared(u: UOp) -> list[UOp]:
     return [r for r in u.src[1:] if type_of(r) is GROUP_REDUCE]
 
 
+def _shared_writes(order: Sequence[UOp], folds: Sequence[UOp]) -> list[UOp]:
+    """The GROUP_REDUCEs around a STORE that the items which share the folds share too; around any
+    other STORE the iterations are work items like others of the group.
+    """
+    inside = open_ranges(order)
+    found: dict[UOp, None] = {}
+    for u in order:
+        own = [r for r in inside[u] if type_of(r) is GROUP_REDUCE] if u.op is Op.STORE else []
+        if len(own) == 1 and folds and _bound(own[0]) == _sharing(folds):
+            found[own[0]] = None
+    return list(found)
+
+
 def _sharing(folds: Sequence[UOp]) -> int:
     """The number of work items that share each fold; UnsupportedError if the folds differ in it."""
     counts = {math.prod(map(_bound, _shared(u))) for u in folds}
@@ -81,9 +96,10 @@ def _sharing(folds: Sequence[UOp]) -> int:
     return counts.pop() if counts else 1
 
 
-def _through_memory(body: UOp, folds: Sequence[UOp], item: UOp) -> UOp:
-    """Each work item folds its part and stores it in LOCAL memory; after a barrier every work item
-    folds the parts, and the first of those that share a fold stores the result.
+def _through_memory(body: UOp, folds: Sequence[UOp], item: UOp, shared: Sequence[UOp]) -> UOp:
+    """Each work item folds its part, and combines it with those of others through LOCAL memory, in
+    as many steps as the logarithm of their number. Then all have the result: they share what is
+    stored in loops of as many iterations, and the first of them stores anything else.
     """
     order = body.toposort()
     inside = open_ranges(order)
@@ -99,9 +115,8 @@ def _through_memory(body: UOp, folds: Sequence[UOp], item: UOp) -> UOp:
             if any(type_of(r) in FOLDED for r in inside[u]):
                 raise UnsupportedError("a fold that a workgroup shares, inside another one")
             slot = folds.index(u)
-            part = ranged(index_const(sharing), fresh + slot, AxisType.REDUCE)
-            new[u] = _combined(u, src, (item, part), slot)
-        elif u.op is Op.STORE:
+            new[u] = _Sharing(u, item, sharing, slot, fresh + slot).combined(_own_part(u, src))
+        elif u.op is Op.STORE and inside[u].isdisjoint(shared):
             shape = src[1].shape
             gate = flat(is_first, shape) if shape else is_first
             gate = UOp(Op.WHERE, gate, src[2], FALSE) if len(src) > 2 else gate
@@ -111,19 +126,64 @@ def _through_memory(body: UOp, folds: Sequence[UOp], item: UOp) -> UOp:
     return new[body]
 
 
-def _combined(u: UOp, src: Sequence[UOp], counters: tuple[UOp, UOp], slot: int) -> UOp:
+def _own_part(u: UOp, src: Sequence[UOp]) -> UOp:
+    """What one of the items that share a fold computes of it."""
     value, *ranges = src
-    item, part = counters
-    sharing, items = index_const(_bound(part)), _bound(item)
     own = [r for r in ranges if type_of(r) is not GROUP_REDUCE]
-    op, axes = arg_of(u, ReduceArg).op, arg_of(u, ReduceArg).axes
-    mine = UOp(Op.REDUCE, value, *own, arg=u.arg) if own or axes else value
-    arg = BufferArg(slot, u.dtype, None, AddrSpace.LOCAL)
-    memory = UOp(Op.BUFFER, dims((items * math.prod(u.shape),)), arg=arg)
-    written = UOp(Op.BARRIER, UOp(Op.STORE, _row(memory, item, u.shape), flat(mine, u.shape)))
-    first = UOp(Op.MUL, UOp(Op.IDIV, item, sharing), sharing)
-    place = _row(UOp(Op.AFTER, memory, written), UOp(Op.ADD, first, part), u.shape)
-    return UOp(Op.REDUCE, shaped(UOp(Op.LOAD, place), u.shape), part, arg=ReduceArg(op))
+    return UOp(Op.REDUCE, value, *own, arg=u.arg) if own or arg_of(u, ReduceArg).axes else value
+
+
+@dataclass(frozen=True, slots=True)
+class _Sharing:
+    """A fold that work items share, which are neighbours in the group."""
+
+    fold: UOp
+    item: UOp
+    """The number of a work item in the group."""
+    count: int
+    """How many share the fold."""
+    slot: int
+    """The slot of their LOCAL memory."""
+    loop: int
+    """The id of a loop of its own."""
+
+    def combined(self, total: UOp) -> UOp:
+        """The result in each work item, of what each one has folded: step by step an item combines
+        what it has with that of another one, twice as far away as in the step before. Where their
+        number is no power of two, the last step folds what is left. Steps take turns in two parts
+        of the memory: an item that writes one has passed the barrier behind the last read.
+        """
+        shape, op = self.fold.shape, arg_of(self.fold, ReduceArg).op
+        size = _bound(self.item)
+        arg = BufferArg(self.slot, self.fold.dtype, None, AddrSpace.LOCAL)
+        memory = UOp(Op.BUFFER, dims((2 * size * math.prod(shape),)), arg=arg)
+        step, part = 1, 0
+        while step < self.count:
+            own = UOp(Op.ADD, self.item, index_const(part * size))
+            effect = UOp(Op.STORE, _row(memory, own, shape), flat(total, shape))
+            behind = UOp(Op.AFTER, memory, UOp(Op.BARRIER, effect))
+            rest = self.count // step
+            loop = ranged(index_const(rest), self.loop, AxisType.REDUCE)
+            away = self._across(step) if rest % 2 == 0 else self._among(step, loop)
+            place = _row(behind, UOp(Op.ADD, own, away), shape)
+            found = shaped(UOp(Op.LOAD, place), shape)
+            if rest % 2 == 0:
+                total, step = UOp(op, total, found), 2 * step
+            else:
+                total, step = UOp(Op.REDUCE, found, loop, arg=ReduceArg(op)), self.count
+            part = 1 - part
+        return total
+
+    def _across(self, step: int) -> UOp:
+        """How far away the item is whose number differs in the bit of a step."""
+        bit = UOp(Op.MOD, UOp(Op.IDIV, self.item, index_const(step)), index_const(2))
+        return UOp(Op.SUB, index_const(step), UOp(Op.MUL, bit, index_const(2 * step)))
+
+    def _among(self, step: int, loop: UOp) -> UOp:
+        """How far away the items are that have the same place in their run of so many."""
+        within = UOp(Op.MOD, self.item, index_const(self.count))
+        own = UOp(Op.IDIV, within, index_const(step))
+        return UOp(Op.MUL, UOp(Op.SUB, loop, own), index_const(step))
 
 
 def _row(memory: UOp, number: UOp, shape: Shape) -> UOp:

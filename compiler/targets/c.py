@@ -54,11 +54,18 @@ def c_target(
     *,
     keeps_addresses: bool,
     vectors: Vectors | None = None,
+    warp: int = 1,
     compiler: Callable[[], Any] | None = None,
 ) -> CTarget:
     """A target with 64-bit floats and integers whose small floats live as their bits."""
     ops = SPELLINGS.keys()
     numbers = name, NATIVE, EMULATED, ops, local_size
     return CTarget(
-        *numbers, dialect, opener, compiler, keeps_addresses=keeps_addresses, vectors=vectors
+        *numbers,
+        dialect,
+        opener,
+        compiler,
+        keeps_addresses=keeps_addresses,
+        vectors=vectors,
+        warp=warp,
     )

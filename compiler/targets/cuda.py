@@ -9,6 +9,7 @@ from uop.compiler.targets.c import c_target
 from uop.compiler.targets.cstyle import Dialect, VectorSpelling, c_type
 from uop.compiler.targets.target import Vectors
 from uop.spec.dtype import DTYPES, dtypes
+from uop.spec.ops.codegen import WARP
 
 HEADER = """\
 typedef signed char i8;
@@ -84,9 +85,16 @@ CUDA = c_target(
     local_size=256,
     keeps_addresses=True,
     vectors=VECTORS,
+    warp=WARP,
     compiler=open_compiler,
 )
 CUDA_HOST = c_target(
-    "cuda-host", DIALECT, open_cuda_host, local_size=256, keeps_addresses=True, vectors=VECTORS
+    "cuda-host",
+    DIALECT,
+    open_cuda_host,
+    local_size=256,
+    keeps_addresses=True,
+    vectors=VECTORS,
+    warp=WARP,
 )
 """The same sources, compiled for the CPU."""

@@ -54,6 +54,8 @@ class Target(ABC):
     keeps_addresses: bool = field(default=False, kw_only=True)
     """Whether memory stays where it is from one launch to the next."""
     vectors: Vectors | None = field(default=None, kw_only=True)
+    warp: int = field(default=1, kw_only=True)
+    """How many work items of a group run in step."""
 
     @abstractmethod
     def kernel(self, linear: UOp, name: str) -> str:

@@ -38,7 +38,7 @@ LINE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class _Loop:
+class Loop:
     """An axis of a kernel, and how its accesses step along it."""
 
     range: UOp
@@ -61,7 +61,7 @@ class _Loop:
 
 def heuristic(body: UOp, target: Target) -> tuple[Optimization, ...]:
     """The optimizations of a kernel, whose outer loops are GLOBAL; () for none."""
-    kernel = _Kernel(body, target, _loops(body))
+    kernel = _Kernel(body, target, loops_of(body))
     if target.vectors is None or math.prod(loop.bound for loop in kernel.loops) < LITTLE:
         return ()
     return _splits(kernel.loops, kernel.sizes(target.vectors.registers))
@@ -71,9 +71,9 @@ def heuristic(body: UOp, target: Target) -> tuple[Optimization, ...]:
 class _Kernel:
     body: UOp
     target: Target
-    loops: Sequence[_Loop]
+    loops: Sequence[Loop]
 
-    def sizes(self, registers: int) -> dict[_Loop, int]:
+    def sizes(self, registers: int) -> dict[Loop, int]:
         """The size of what is split from each loop."""
         inner = [loop for loop in self.loops if loop.is_inner]
         along = self._along_a_tile() or self._along(self.loops)
@@ -93,7 +93,7 @@ class _Kernel:
         size = self._vectors(along, 2 if others else 1)
         return {along: size} | _tile(others, ROWS, registers * self._width(along) // size) | few
 
-    def _along_a_tile(self) -> _Loop | None:
+    def _along_a_tile(self) -> Loop | None:
         """In a product of matrices the loop along which the result is written: what an input reads
         far apart, the rows of a tile share.
         """
@@ -101,14 +101,14 @@ class _Kernel:
         full = [loop for loop in tiled if loop.is_written_along and self._width(loop) > FEW]
         return full[0] if full and len(tiled) > 1 else None
 
-    def _along(self, loops: Iterable[_Loop]) -> _Loop | None:
+    def _along(self, loops: Iterable[Loop]) -> Loop | None:
         """The loop along which vectors lie: an outer one, where an inner one is as good."""
         counts = zip(
             *([n.bound if s != 0 else 1 for s in n.steps] for n in self.loops), strict=True
         )
         runs = [math.prod(each) for each in counts]
 
-        def neighbours(loop: _Loop) -> int:
+        def neighbours(loop: Loop) -> int:
             """How many more accesses go to neighbours than jump."""
             pairs = zip(loop.steps, runs, strict=True)
             return sum(n if s == 1 else -n if s != 0 else 0 for s, n in pairs)
@@ -116,7 +116,7 @@ class _Kernel:
         fit = [loop for loop in loops if neighbours(loop) > 0 and self._width(loop) > 1]
         return max(fit, key=lambda loop: (neighbours(loop), not loop.is_inner), default=None)
 
-    def _turned(self) -> dict[_Loop, int]:
+    def _turned(self) -> dict[Loop, int]:
         """A tile on two loops of which each steps by one element in other accesses than the other
         one, so that it uses all of what the cache reads.
         """
@@ -126,12 +126,12 @@ class _Kernel:
             return {}
         return {loop: _divisor(loop.bound, most) for loop in found}
 
-    def _vectors(self, loop: _Loop, most: int) -> int:
+    def _vectors(self, loop: Loop, most: int) -> int:
         """The elements of some vectors on a loop."""
         width = self._width(loop)
         return width * _divisor(loop.bound // width, most)
 
-    def _width(self, loop: _Loop) -> int:
+    def _width(self, loop: Loop) -> int:
         return self.target.vector_width(loop.bound, self._itemsize)
 
     @property
@@ -141,7 +141,7 @@ class _Kernel:
         return max((d.itemsize for d in data if d not in (dtypes.index, dtypes.void)), default=1)
 
 
-def _loops(body: UOp) -> list[_Loop]:
+def loops_of(body: UOp) -> list[Loop]:
     """The loops of a kernel; none where a bound is no number or depends on another loop."""
     found = axes(body)
     bounds = [int_value(r.src[0]) for r in found]
@@ -152,7 +152,7 @@ def _loops(body: UOp) -> list[_Loop]:
     steps = {place: _steps(place.src[1], found) for place in places}
     written = [steps[u.src[0]] for u in accesses if u.op is Op.STORE]
     return [
-        _Loop(r, bound, tuple(s[k] for s in steps.values()), all(s[k] == 1 for s in written))
+        Loop(r, bound, tuple(s[k] for s in steps.values()), all(s[k] == 1 for s in written))
         for k, (r, bound) in enumerate(zip(found, bounds, strict=True))
         if bound is not None
     ]
@@ -165,9 +165,9 @@ def _steps(index: UOp, loops: Sequence[UOp]) -> list[int | None]:
     return [None if r in bent else terms.get(r, 0) for r in loops]
 
 
-def _tile(loops: Sequence[_Loop], most: int, registers: int) -> dict[_Loop, int]:
+def _tile(loops: Sequence[Loop], most: int, registers: int) -> dict[Loop, int]:
     """The rows of a tile on each loop, all together in the registers."""
-    sizes: dict[_Loop, int] = {}
+    sizes: dict[Loop, int] = {}
     for loop in loops:
         size = _divisor(loop.bound, min(most, registers // math.prod(sizes.values())))
         if size > 1:
@@ -180,7 +180,7 @@ def _divisor(bound: int, most: int) -> int:
     return next(d for d in range(max(min(bound, most), 1), 0, -1) if bound % d == 0)
 
 
-def _splits(loops: Sequence[_Loop], sizes: dict[_Loop, int]) -> tuple[Optimization, ...]:
+def _splits(loops: Sequence[Loop], sizes: dict[Loop, int]) -> tuple[Optimization, ...]:
     """A SPLIT for each size; the axes behind an earlier one have moved by one."""
     found: list[Optimization] = []
     for number, loop in enumerate(loops):

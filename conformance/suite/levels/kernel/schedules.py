@@ -57,6 +57,7 @@ from uop.spec.uop import UOp, param
 GRAPHS = LOWERED | {"small-floats": ("float16",)}
 """The dtypes that graphs start with, by the flavour in which they grow."""
 FOLDS = ("int8", "int32", "uint64", "bool", "float16", "float32", "float64")
+TILED = ("int32", "float16", "float32")
 LENGTHENED = ("int32", "float32")
 MOST = {AxisType.UPCAST: 16, AxisType.UNROLL: 16, AxisType.LOCAL: 16, AxisType.GROUP_REDUCE: 16}
 """The most positions of a kernel on its axes of a type, so that no source gets long."""
@@ -77,6 +78,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
                 )
     for dtype in (DTYPES[name] for name in FOLDS):
         yield group("schedule", Op.REDUCE, dtype, "folds", (1, 3, 40), _folded, dtype, needs=NEEDS)
+    for dtype in (DTYPES[name] for name in TILED):
+        yield group("schedule", Op.REDUCE, dtype, "tiled", (1, 3, 40), _tiled, dtype, needs=NEEDS)
     for dtype in (DTYPES[name] for name in LENGTHENED):
         yield group(
             "schedule", Op.PAD, dtype, "lengthened", (1, 3, 20), _lengthened, dtype, needs=NEEDS
@@ -201,6 +204,28 @@ def _folded(dtype: DType, choices: Choices, index: int) -> Generated:
     op = pick(choices, (Op.ADD, Op.MUL, Op.MAX))
     source = _stored(fold(op, permute(terms, order), sorted(axes)), (a, b), choices)
     return _with_sequences(source.root, source, choices)
+
+
+def _tiled(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Multiply matrices in groups of rows times columns, each of which reads a row or column of
+    tiles together.
+    """
+    rows, columns, steps = (between(choices, 2, 4) for _ in range(3))
+    m, n, k = rows * 2 * between(choices, 1, 2), columns * 2, steps * between(choices, 1, 5)
+    a, b = param(0, (m, k), dtype), param(1, (k, n), dtype)
+    value = fold(Op.ADD, UOp(Op.MUL, reshape(a, (m, k, 1)), reshape(b, (1, k, n))), (1,))
+    source = _stored(value, (a, b), choices)
+    padded: list[Optimization] = [PadTo(2, steps * 3)] if chance(choices, 30) else []
+    sequence = [
+        *padded,
+        Split(0, 2 * rows, AxisType.LOCAL),
+        Split(1, between(choices, 1, 2), AxisType.UPCAST),
+        Split(3, 2 * columns, AxisType.LOCAL),
+        Split(4, between(choices, 1, 2), AxisType.UPCAST),
+        Split(6, steps, AxisType.UNROLL),
+    ]
+    root = lower(source.root, "optimize", optimizations=[sequence])
+    return program(root, *source.batches, source=source)
 
 
 def _lengthened(dtype: DType, choices: Choices, index: int) -> Generated:

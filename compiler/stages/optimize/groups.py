@@ -1,0 +1,118 @@
+"""Chooses the optimizations of a kernel for a device whose work items run in groups.
+
+Items of a group read neighbours in memory together and share LOCAL memory. A product of matrices
+has a tile of outputs in each group, whose inputs its items copy together; with few outputs to each
+fold, a group shares the fold; other kernels are those of a device without groups.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from uop.compiler.stages.optimize.heuristic import FEW, LITTLE, Loop, heuristic, loops_of
+from uop.compiler.targets.target import Target
+from uop.spec.args import AxisType
+from uop.spec.kernel.optimization import Optimization, PadTo, Split
+from uop.spec.uop import UOp
+
+BUSY = 128
+"""The groups that keep a device busy."""
+SIDES = ((8, 16), (4, 16), (4, 8))
+"""The sides of a tile: the outputs of a work item, and the work items along it."""
+DEEP = 8
+"""How far a tile reaches along its fold."""
+SHARING = 256
+"""The most work items that share a fold."""
+WASTE = 8
+"""A loop is made longer by at most one of so many iterations."""
+
+
+@dataclass(slots=True)
+class _Sequence:
+    """Optimizations of loops from the first to the last; the axes behind a SPLIT move by one."""
+
+    made: list[Optimization] = field(default_factory=list)
+    splits: int = 0
+
+    def add(self, number: int, padded: int, *splits: tuple[int, AxisType]) -> None:
+        """Lengthen a loop to a multiple, then split it, and each time what the last one made."""
+        axis = number + self.splits
+        if padded > 1:
+            self.made.append(PadTo(axis, padded))
+        for k, (factor, kind) in enumerate(splits):
+            self.made.append(Split(axis + k, factor, kind))
+        self.splits += len(splits)
+
+
+def in_groups(body: UOp, target: Target) -> tuple[Optimization, ...]:
+    """The optimizations of a kernel whose outer loops are GLOBAL; () for none."""
+    loops = loops_of(body)
+    if _count(loops) < LITTLE:
+        return ()
+    return _product(loops) or _shared(loops, target) or tuple(map(_few, heuristic(body, target)))
+
+
+def _few(opt: Optimization) -> Optimization:
+    """A work item has few outputs on each loop: others hide how long it waits for memory."""
+    if isinstance(opt, Split) and opt.target is AxisType.UPCAST:
+        return replace(opt, factor=math.gcd(opt.factor, FEW))
+    return opt
+
+
+def _product(loops: Sequence[Loop]) -> tuple[Optimization, ...]:
+    """Tiles of a fold over one loop, on two outer loops along which an input repeats."""
+    tiled = [loop for loop in loops if loop.repeats and not loop.is_inner][-2:]
+    inner = [loop for loop in loops if loop.is_inner]
+    if len(tiled) < 2 or len(inner) != 1 or inner[0].bound < DEEP:
+        return ()
+    others = _count(n for n in loops if n not in tiled and not n.is_inner)
+    fit = [side for side in SIDES if all(_pads(loop.bound, math.prod(side)) for loop in tiled)]
+    if not fit:
+        return ()
+    groups = {
+        side: others * math.prod(-(-loop.bound // math.prod(side)) for loop in tiled)
+        for side in fit
+    }
+    width, items = next((side for side in fit if groups[side] >= BUSY), fit[-1])
+    sequence = _Sequence()
+    for number, loop in enumerate(loops):
+        if loop in tiled:
+            side = (width * items, AxisType.LOCAL), (width, AxisType.UPCAST)
+            sequence.add(number, _padding(loop.bound, width * items), *side)
+        elif loop.is_inner:
+            sequence.add(number, _padding(loop.bound, DEEP), (DEEP, AxisType.UNROLL))
+    return tuple(sequence.made)
+
+
+def _shared(loops: Sequence[Loop], target: Target) -> tuple[Optimization, ...]:
+    """Folds, and loops that store, over which the items of a group are spread."""
+    inner = [loop for loop in loops if loop.is_inner]
+    outputs = _count(loop for loop in loops if not loop.is_inner)
+    longest = max((loop.bound for loop in inner), default=0)
+    read_along = all(1 in loop.steps for loop in inner)
+    if longest < target.warp or outputs > BUSY * SHARING or not read_along:
+        return ()
+    items = min(SHARING, 1 << (longest.bit_length() - 1))
+    sequence = _Sequence()
+    for number, loop in enumerate(loops):
+        if loop.is_inner:
+            padded = _padding(loop.bound, items)
+            width = 1 if padded > 1 else math.gcd(loop.bound // items, FEW)
+            vectors = [(width, AxisType.UNROLL)] if width > 1 else []
+            sequence.add(number, padded, (items * width, AxisType.GROUP_REDUCE), *vectors)
+    return tuple(sequence.made)
+
+
+def _count(loops: Iterable[Loop]) -> int:
+    return math.prod(loop.bound for loop in loops)
+
+
+def _pads(bound: int, size: int) -> bool:
+    return bound >= size and -bound % size <= bound // WASTE
+
+
+def _padding(bound: int, size: int) -> int:
+    """The multiple that a loop is padded to; 1 where it is one."""
+    return size if bound % size else 1
