@@ -79,7 +79,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in (DTYPES[name] for name in FOLDS):
         yield group("schedule", Op.REDUCE, dtype, "folds", (1, 3, 40), _folded, dtype, needs=NEEDS)
     for dtype in (DTYPES[name] for name in TILED):
-        yield group("schedule", Op.REDUCE, dtype, "tiled", (1, 3, 40), _tiled, dtype, needs=NEEDS)
+        for kind, build in (("tiled", _tiled), ("rows", _rows)):
+            yield group("schedule", Op.REDUCE, dtype, kind, (1, 3, 40), build, dtype, needs=NEEDS)
     for dtype in (DTYPES[name] for name in LENGTHENED):
         yield group(
             "schedule", Op.PAD, dtype, "lengthened", (1, 3, 20), _lengthened, dtype, needs=NEEDS
@@ -224,6 +225,24 @@ def _tiled(dtype: DType, choices: Choices, index: int) -> Generated:
         Split(4, between(choices, 1, 2), AxisType.UPCAST),
         Split(6, steps, AxisType.UNROLL),
     ]
+    root = lower(source.root, "optimize", optimizations=[sequence])
+    return program(root, *source.batches, source=source)
+
+
+def _rows(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Fold rows and use each result along its row: the items of a group share both loops."""
+    shape = between(choices, 2, 3), 16 * between(choices, 4, 7)
+    x = param(0, shape, dtype)
+    total = fold(pick(choices, (Op.ADD, Op.MAX)), x, (1,))
+    source = _stored(UOp(pick(choices, (Op.MUL, Op.ADD)), x, total), (x,), choices)
+    items, side = pick(choices, (2, 4, 8, 16)), pick(choices, tuple(Side))
+    (kernel,) = calls(lower(source.root, "optimize", optimizations=()))
+    sequence: list[Optimization] = []
+    if chance(choices, 50):
+        sequence.append(Split(0, shape[0], AxisType.LOCAL))
+    for number, axis in enumerate(axes(kernel.src[0])):
+        if type_of(axis) is AxisType.REDUCE:
+            sequence.append(Split(number + len(sequence), items, AxisType.GROUP_REDUCE, side))
     root = lower(source.root, "optimize", optimizations=[sequence])
     return program(root, *source.batches, source=source)
 
