@@ -5,8 +5,7 @@ from __future__ import annotations
 from uop.compiler.runtime.binary import Binary, unpack
 from uop.compiler.stages.launch import is_work_item, shared_folds
 from uop.compiler.stages.optimize.axes import ITEMS, type_of
-from uop.compiler.stages.select import has
-from uop.compiler.stages.vectors import has_vector
+from uop.compiler.stages.select import has, has_vector
 from uop.compiler.targets.target import Target
 from uop.spec.args import AddrSpace, BinaryArg, SourceArg, arg_of
 from uop.spec.dtype import dtypes
@@ -109,8 +108,6 @@ def first_stage(root: UOp, target: Target) -> str:
             for body in kernels(root):
                 _check_target(body, target)
         return stage
-    if any(u.op is Op.WMMA for u in root.toposort()):
-        raise UnsupportedError(f"{target.name} has no matrix instruction for WMMA")
     if is_dependent:
         raise UnsupportedError("a kernel whose work items, or copies of a loop, may be dependent")
     body = kernels(root)[0]
@@ -120,8 +117,9 @@ def first_stage(root: UOp, target: Target) -> str:
 
 def _is_parallel(call: UOp) -> bool:
     """Whether no iteration of the outer loops depends on another one, so that they may become work
-    items: one nest, which stores to each buffer once, and reads from none of these. All items of a
-    group write to its LOCAL memory.
+    items: one nest, which stores to each buffer once, and reads from none of these; it may store
+    again where all its iterations are work items already. All items of a group write to its LOCAL
+    memory.
     """
     order = call.src[0].toposort()
     effect = call.src[0].src[0] if len(call.src[0].src) == 1 else call.src[0]
@@ -130,12 +128,13 @@ def _is_parallel(call: UOp) -> bool:
     innermost = effect.src if effect.op is Op.GROUP else (effect,)
     inside = open_ranges(order)
     items = {r for r in inside if r.op is Op.RANGE and type_of(r) in ITEMS}
+    are_items = all(is_work_item(u.src[1]) for u in order if u.op is Op.END)
     written = [u for u in order if u.op is Op.STORE]
     stores = [u for u in written if u.src[0].addrspace is not AddrSpace.LOCAL]
     stored = {accessed(u, call) for u in stores}
     return (
         set(innermost) == set(stores)
-        and len(stored) == len(stores)
+        and (are_items or len(stored) == len(stores))
         and all(is_size(u.src[0]) for u in order if u.op is Op.RANGE)
         and not any(u.op is Op.LOAD and accessed(u, call) in stored for u in order)
         and all(items <= inside[u] for u in written if u not in stores)
@@ -163,6 +162,8 @@ def _has_vectors(body: UOp, target: Target) -> bool:
 
 def _check_target(body: UOp, target: Target) -> None:
     for u in body.src:
+        if u.op is Op.WMMA:
+            target.check_matrix(u)
         if u.op is Op.REDUCE and len(u.src) > 1:
             raise UnsupportedError("a LINEAR with a REDUCE over RANGEs, which are its loops")
         if u.op in ELEMENTWISE and not has(target, u):

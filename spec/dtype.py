@@ -48,6 +48,11 @@ class FloatFormat:
         """Significand bits with the hidden one (p)."""
         return self.fraction_bits + 1
 
+    def holds_products_of(self, factor: FloatFormat) -> bool:
+        """Whether every product of two finite floats of another format is one of this format."""
+        is_precise = 2 * factor.precision <= self.precision
+        return is_precise and factor.exponent_bits < self.exponent_bits
+
     @property
     def bias(self) -> int:
         return (1 << (self.exponent_bits - 1)) - 1

@@ -21,6 +21,7 @@ from uop.compiler.runtime.device import (
     check_group,
     require,
 )
+from uop.compiler.targets.cuda_matrices import NEEDED
 from uop.spec.errors import (
     BackendError,
     DeviceLostError,
@@ -46,10 +47,16 @@ MOST_GROUPS = (2**31 - 1, 65535, 65535)
 def nvrtc_compile(source: str, architecture: str = ARCHITECTURE) -> bytes:
     """Compile a source to PTX, for an architecture such as sm_90 to machine code; needs no GPU.
 
-    BackendError with the compiler's log if it fails. This does not use cupy.RawModule, which puts
+    BackendError with the compiler's log if it fails, UnsupportedError for an instruction that the
+    architecture lacks. This does not use cupy.RawModule, which puts
     -ftz=true behind our options: NVRTC obeys the last one, and float32 subnormals become zeros.
     """
     nvrtc = require(NVRTC_MODULE, "cuda")
+    found = int(architecture.partition("_")[2].rstrip("af"))
+    for kind, needed in NEEDED.items():
+        if f".{kind}." in source and found < needed:
+            what = f"matrices of {kind} need compute capability {needed / 10}"
+            raise UnsupportedError(f"{what}, found {found / 10}")
     program = nvrtc.createProgram(source, "uop.cu", [], [])
     try:
         nvrtc.compileProgram(program, [f"-arch={architecture}", *OPTIONS])

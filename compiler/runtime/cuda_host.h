@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <setjmp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -16,6 +17,9 @@
 #define __align__(size) __attribute__((aligned(size)))
 #define __noinline__ __attribute__((noinline))
 #define __syncthreads() uop_host::wait(__LINE__)
+// The only assembly of our sources: `asm volatile(...)` with a matrix instruction on a, b and c.
+#define asm
+#define volatile(...) uop_host::multiply(#__VA_ARGS__, a, b, c)
 
 struct uop_dim {
   unsigned x, y, z;
@@ -38,7 +42,8 @@ struct Fiber {
   jmp_buf place_in_code;  // where it waits: such a switch asks nothing of the kernel
   std::vector<char> stack;
   uop_dim place;
-  int line;  // of the barrier where it waits; 0 when it has ended
+  unsigned matrices;  // how many instructions on matrices it has begun
+  int line;  // of the barrier where it waits, -2 in such an instruction; 0 when it has ended
 };
 
 static jmp_buf scheduler;
@@ -70,6 +75,7 @@ static void resume(Fiber& fiber) {
 
 static void start(Fiber& fiber) {
   fiber.stack.resize(STACK);
+  fiber.matrices = 0;
   getcontext(&fiber.context);
   fiber.context.uc_stack.ss_sp = fiber.stack.data();
   fiber.context.uc_stack.ss_size = STACK;
@@ -86,7 +92,7 @@ template <class Each> void each(uop_dim size, uop_dim& place, Each run) {
       for (place.x = 0; place.x < size.x; place.x++) run();
 }
 
-// The line of the barrier at which all wait; 0 where all have ended, -1 where they part.
+// Where all wait; 0 where all have ended, -1 where they part.
 static int meeting(const std::vector<Fiber>& fibers) {
   for (const Fiber& fiber : fibers)
     if (fiber.line != fibers[0].line) return -1;
@@ -99,9 +105,52 @@ static int group_of_fibers(std::vector<Fiber>& fibers) {
   each(blockDim, place, [&] { fibers[number++].place = place; });
   for (Fiber& fiber : fibers) start(fiber);
   int line;
-  while ((line = meeting(fibers)) > 0)
+  while ((line = meeting(fibers)) != 0 && line != -1)
     for (Fiber& fiber : fibers) resume(fiber);
   return line;
+}
+
+// A float of any layout; exponents are of base 2. In e4m3 the highest exponent is a number too.
+static double decoded(unsigned bits, int exponent_bits, int digits, bool has_infinities) {
+  int bias = (1 << (exponent_bits - 1)) - 1, most = (1 << exponent_bits) - 1;
+  int exponent = bits >> digits & most, fraction = bits & ((1 << digits) - 1);
+  bool is_last = exponent == most && (has_infinities || fraction == (1 << digits) - 1);
+  double x = exponent ? ldexp((1 << digits) + fraction, exponent - bias - digits)
+                      : ldexp(fraction, 1 - bias - digits);
+  if (is_last) x = has_infinities && !fraction ? INFINITY : NAN;
+  return bits >> (exponent_bits + digits) ? -x : x;
+}
+
+static double number(const char* text, unsigned bits) {
+  if (strstr(text, ".bf16.")) return decoded(bits, 8, 7, true);
+  if (strstr(text, ".e4m3.")) return decoded(bits, 4, 3, false);
+  if (strstr(text, ".e5m2.")) return decoded(bits, 5, 2, true);
+  return decoded(bits, 5, 10, true);
+}
+
+// What the lanes of each warp hold of A and B. Instructions take turns in two places: a lane that
+// writes one has met the others behind the last read.
+static unsigned held[32][2][2][32][16];
+
+template <class A, class B, class C> void multiply(const char* text, const A& a, const B& b, C& c) {
+  unsigned item = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  unsigned lane = item % 32, run = 4 / sizeof a.s[0];
+  auto& own = held[item / 32][running->matrices++ % 2];
+  int size = atoi(strstr(text, "n8k") + 3);
+  for (size_t e = 0; e < sizeof a.s / sizeof a.s[0]; e++) own[0][lane][e] = a.s[e];
+  for (size_t e = 0; e < sizeof b.s / sizeof b.s[0]; e++) own[1][lane][e] = b.s[e];
+  wait(-2);
+  for (unsigned e = 0; e < 4; e++) {
+    unsigned row = lane / 4 + e / 2 * 8, column = e % 2 + lane % 4 * 2;
+    double sum = c.s[e];
+    for (unsigned k = 0; k < (unsigned)size; k++) {
+      unsigned in_a = k % run + row / 8 * run + k / (4 * run) * 2 * run;
+      unsigned in_b = k % run + k / (4 * run) * run;
+      sum += number(text, own[0][k / run % 4 + row % 8 * 4][in_a]) *
+             number(text, own[1][k / run % 4 + column * 4][in_b]);
+    }
+    c.s[e] = sum;
+  }
 }
 
 template <class... A, size_t... I>

@@ -24,6 +24,8 @@ from uop.spec.errors import BackendError, LaunchError, UnsupportedError
 OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w")
 """IEEE arithmetic, one rounding per operation. Signed overflow is undefined, as in CUDA."""
 COMPILER_VARIABLE = "CXX"
+WAITS = ("__syncthreads()", "mma.sync")
+"""Where the work items of a group wait for each other."""
 KERNEL = re.compile(r'extern "C" __global__ void (\w+)\(')
 
 
@@ -144,7 +146,7 @@ HOST = CUDAHostDevice("CPU", "without a compiler", "")
 def source_for_the_host(source: str) -> str:
     """A CUDA source as C++: the header, the source, and a launcher for each kernel."""
     header = files("uop.compiler.runtime").joinpath("cuda_host.h").read_text("utf-8")
-    has_barriers = str("__syncthreads()" in source).lower()
+    has_barriers = str(any(waits in source for waits in WAITS)).lower()
     launchers = [
         f'extern "C" int launch_{name}(void** arguments, const unsigned* size) {{\n'
         f"  return uop_host::launch({name}, arguments, size, {has_barriers});\n}}\n"

@@ -46,9 +46,9 @@ def expand(root: UOp, fired: Fired = quietly) -> UOp:
     bodies: dict[UOp, UOp] = {}
     for body in kernels(root):
         order = body.toposort()
-        if any(u.op is Op.WMMA for u in order):
-            raise UnsupportedError("expand: no target of this compiler has a matrix instruction")
         if wide := [u for u in order if u.op is Op.RANGE and type_of(u) in EXPANDED]:
+            if any(u.op is Op.WMMA for u in order):
+                raise UnsupportedError("expand: a matrix instruction beside an expanded loop")
             bodies[body] = _Expansion(sorted(wide, key=id_of), fired).of(order)
     return root.substitute(bodies) if bodies else root
 

@@ -28,7 +28,7 @@ MEMORY = (Op.PARAM, Op.BUFFER, Op.AFTER)
 def graphs_in_scalars(root: UOp) -> UOp:
     """Scalarize the bodies of a kernel program that are graphs; `linearize` does the lists.
 
-    A body with WMMA stays as it is: the stage that it enters refuses it by what the target lacks.
+    A body with WMMA stays as it is: select makes one loop of the fold of its elements.
     """
     graphs = (
         body
@@ -93,6 +93,10 @@ class _Elements:
             return self._written(u)
         if u.op is Op.REDUCE:
             return self._folded(u)
+        if u.op is Op.WMMA:
+            whole = self._list(u.with_src([self._list(UOp(Op.STACK, *self.of[s])) for s in u.src]))
+            places = map(index_const, range(u.shape[0]))
+            return tuple(self._list(UOp(Op.INDEX, whole, self._list(k))) for k in places)
         if u.op is Op.GETADDR:
             # The address of several elements is that of the first one.
             return (self._list(u.with_src([self.of[u.src[0]][0]])),)

@@ -10,12 +10,13 @@ from __future__ import annotations
 from functools import cache
 
 from uop.compiler.rewrite import Fired, Rewriter, Rule, RuleSet, quietly, rewrites
-from uop.compiler.simplify import SIMPLIFY
+from uop.compiler.simplify import SIMPLIFY, int_value
+from uop.compiler.stages.indices import counting
 from uop.compiler.stages.launch import launched
 from uop.compiler.stages.tiles import in_two_parts
-from uop.compiler.stages.vectors import has_vector, in_vectors
+from uop.compiler.stages.vectors import in_vectors
 from uop.compiler.targets.target import COPIES, Target
-from uop.spec.args import DTypeArg
+from uop.spec.args import AddrSpace, DTypeArg
 from uop.spec.errors import IncompleteError
 from uop.spec.graph import kernels
 from uop.spec.kernel.forms import ELEMENTWISE, SELECTED, BodyNodes, Form, Invariant
@@ -32,6 +33,9 @@ def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
     rewriter = Rewriter(rules_for(target), fired)
     bodies: dict[UOp, UOp] = {}
     for body in kernels(root):
+        for u in body.toposort():
+            if u.op is Op.WMMA:
+                target.check_matrix(u)
         bodies[body] = in_vectors(rewriter(launched(in_two_parts(body))), target, rewriter)
     return root.substitute(bodies)
 
@@ -60,6 +64,26 @@ def has(target: Target, u: UOp) -> bool:
     if u.op not in target.ops or u.op in ROUNDED_TWICE:
         return False
     return u.op in COPIES or all(target.computes_as(s.dtype) is s.dtype for s in u.src)
+
+
+def has_vector(target: Target, u: UOp) -> bool:
+    """Whether a node is no vector, or one that a target has."""
+    if u.addrspace is not None:
+        memory, index = u.src[0], u.src[-1]
+        is_register = memory.addrspace is AddrSpace.REG and index is counting(memory.shape[0])
+        return u.op is not Op.INDEX or not u.shape or is_register or _counts(index)
+    if u.op in (Op.LOAD, Op.STORE) and u.src[0].shape:
+        return target.has_vector(u)
+    if u.op is Op.INDEX:
+        return int_value(u.src[1]) is not None
+    if u.op in ELEMENTWISE or u.op is Op.BITCAST:
+        return not u.shape or _counts(u) or target.has_vector(u)
+    return not u.shape or u.op in (Op.STACK, Op.WMMA)
+
+
+def _counts(index: UOp) -> bool:
+    """Whether indices count up by 1: the first one added to 0, 1, ..."""
+    return index.op is Op.ADD and index.src[1] is counting(index.shape[0])
 
 
 @cache

@@ -17,7 +17,7 @@ from uop.compiler.targets.cstyle import (
     spell,
     storage,
 )
-from uop.spec.args import AddrSpace, ConstArg, CustomArg, InsArg, RangeArg, arg_of
+from uop.spec.args import AddrSpace, ConstArg, CustomArg, InsArg, RangeArg, WmmaArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, UnsupportedError
 from uop.spec.graph import base_of
@@ -252,6 +252,13 @@ def _instruction(body: _Body, u: UOp) -> None:
         body.variable(u, f"({c_type(u.dtype)})({text})")
 
 
+def _matrix(body: _Body, u: UOp) -> None:
+    if body.dialect.matrix is None:
+        raise UnsupportedError(f"{body.dialect.name} has no matrix instruction")
+    fragments = ", ".join(body.of(s) for s in u.src)
+    body.variable(u, f"{body.dialect.matrix(arg_of(u, WmmaArg))}({fragments})")
+
+
 def _spelling(u: UOp, target: str) -> str:
     if not isinstance(u.arg, InsArg):
         return arg_of(u, CustomArg).fmt
@@ -383,6 +390,7 @@ RENDER: Mapping[Op, Callable[[_Body, UOp], None]] = {
     Op.ATOMICADD: _atomic_add,
     Op.INS: _instruction,
     Op.CUSTOM: _instruction,
+    Op.WMMA: _matrix,
     # These have no statement: they are written at their use or at the top, or not at all.
     **dict.fromkeys((Op.CONST, Op.SPECIAL, Op.STACK, Op.GROUP, Op.SINK), _nothing),
 }

@@ -35,10 +35,10 @@ from uop.compiler.stages.packs import (
 )
 from uop.compiler.targets.target import Target
 from uop.compiler.validity import identity
-from uop.spec.args import AddrSpace, BufferArg, ReduceArg, arg_of
+from uop.spec.args import AddrSpace, BufferArg, ReduceArg, WmmaArg, arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.graph import LEAVES
-from uop.spec.kernel.forms import ELEMENTWISE, open_ranges
+from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims, index_const
@@ -55,26 +55,6 @@ def in_vectors(body: UOp, target: Target, simplify: Rewriter) -> UOp:
     for u in order:
         parts.build(u)
     return parts.made[body][ALONE]
-
-
-def has_vector(target: Target, u: UOp) -> bool:
-    """Whether a node is no vector, or one that a target has."""
-    if u.addrspace is not None:
-        memory, index = u.src[0], u.src[-1]
-        is_register = memory.addrspace is AddrSpace.REG and index is counting(memory.shape[0])
-        return u.op is not Op.INDEX or not u.shape or is_register or _counts(index)
-    if u.op in (Op.LOAD, Op.STORE) and u.src[0].shape:
-        return target.has_vector(u)
-    if u.op is Op.INDEX:
-        return int_value(u.src[1]) is not None
-    if u.op in ELEMENTWISE or u.op is Op.BITCAST:
-        return not u.shape or _counts(u) or target.has_vector(u)
-    return not u.shape or u.op is Op.STACK
-
-
-def _counts(index: UOp) -> bool:
-    """Whether indices count up by 1: the first one added to 0, 1, ..."""
-    return index.op is Op.ADD and index.src[1] is counting(index.shape[0])
 
 
 def _filled(value: UOp, width: int) -> UOp:
@@ -134,6 +114,10 @@ class _Parts:
             self._demand_terms(u)
         elif u.op in ACCESSES:
             self._demand_access(u)
+        elif u.op is Op.WMMA:
+            for s in u.src:
+                for p in positions(s.shape):
+                    self._need(s, (p,))
         elif u.op is Op.STACK and has_axes(u):
             for (k,) in {p for pack in self._packs(u) for p in pack}:
                 self._need(u.src[k], ALONE)
@@ -254,6 +238,8 @@ class _Parts:
             if u.op is not Op.LOAD:
                 effects = list(own.values())
                 own[ALONE] = UOp(Op.GROUP, *effects) if len(effects) != 1 else effects[0]
+        elif u.op is Op.WMMA:
+            own[tuple(positions(u.shape))] = u.with_src(map(self._whole, u.src))
         elif u.op is Op.STACK and has_axes(u):
             own.update({((k,),): self._one(s, ()) for k, s in enumerate(u.src)})
         elif u.op in MOVES or has_axes(u):
@@ -291,6 +277,10 @@ class _Parts:
             own[(at,)] = UOp(Op.INDEX, vector, place) if vector.shape else vector
         return own[(at,)]
 
+    def _whole(self, u: UOp) -> UOp:
+        """A fragment of a matrix, of its elements."""
+        return UOp(Op.STACK, *(self._one(u, p) for p in positions(u.shape)))
+
     def _vector(self, u: UOp, pack: Pack) -> UOp:
         """The elements of a pack as a vector, or as a scalar where they are the same."""
         own = self.made.get(u, {})
@@ -326,16 +316,21 @@ class _Parts:
         if not ranges:
             return [_chain(op, each) for each in terms]
         around = [self._one(r, ()) for r in sorted(self.inside[u], key=id_of)]
-        places, starts, effects = [], [], []
-        for packs, each in zip(registers, terms, strict=True):
+        places, starts, elements = [], [], []
+        for packs in registers:
             width = len(packs[0])
-            place = self._register(u.dtype, width)
+            places.append(place := self._register(u.dtype, width))
             start = UOp(Op.STORE, _after(place, around), _filled(identity(op, u.dtype), width))
-            element = _after(place, [start, *ranges])
-            folded = [UOp(Op.LOAD, element), *(_filled(t, width) for t in each)]
-            effects.append(UOp(Op.STORE, element, self.simplify(_chain(op, folded))))
-            places.append(place)
             starts.append(start)
+            elements.append(_after(place, [start, *ranges]))
+        held = [UOp(Op.LOAD, element) for element in elements]
+        sums = self._products(u, held, registers) or [
+            self.simplify(
+                _chain(op, [h, *(_filled(t, h.shape[0] if h.shape else 1) for t in each)])
+            )
+            for h, each in zip(held, terms, strict=True)
+        ]
+        effects = [UOp(Op.STORE, e, total) for e, total in zip(elements, sums, strict=True)]
         effect = UOp(Op.GROUP, *effects) if len(effects) > 1 else effects[0]
         for r in reversed(ranges):
             effect = UOp(Op.END, effect, r)
@@ -345,6 +340,27 @@ class _Parts:
             UOp(Op.LOAD, _after(place, [effect] if counted else [start, effect]))
             for place, start in zip(places, starts, strict=True)
         ]
+
+    def _products(
+        self, u: UOp, held: Sequence[UOp], registers: Sequence[Sequence[Pack]]
+    ) -> list[UOp]:
+        """The registers of a sum of products of matrices after another one, which adds to them;
+        none for any other fold.
+        """
+        value = u.src[0]
+        if value.op is not Op.WMMA or arg_of(u, ReduceArg).op is not Op.ADD:
+            return []
+        # A sum that has overflowed is infinite, whatever an exact product adds to it.
+        arg = arg_of(value, WmmaArg)
+        if not arg.dtype_out.format.holds_products_of(arg.dtype_in.format):
+            return []
+        nothing = UOp(Op.STACK, *(identity(Op.ADD, u.dtype),) * value.shape[0])
+        if value.src[2] is not nothing or len(held) != value.shape[0]:
+            return []
+        of = {packs[0][0]: h for packs, h in zip(registers, held, strict=True)}
+        a, b, _ = next(iter(self.made[value].values())).src
+        product = value.with_src([a, b, UOp(Op.STACK, *(of[p] for p in positions(value.shape)))])
+        return [UOp(Op.INDEX, product, index_const(p[0])) for p in of]
 
     def _register(self, dtype: DType, width: int) -> UOp:
         """The place of a new register."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ from uop.compiler.runtime.device import Compiler, Device
 from uop.compiler.stages.render import render_kernel, render_source
 from uop.compiler.targets.cstyle import SPELLINGS, Dialect
 from uop.compiler.targets.target import Target, Vectors
+from uop.spec.args import WmmaArg
 from uop.spec.dtype import DTYPES, FLOATS, DType, dtypes
 from uop.spec.uop import UOp
 
@@ -54,6 +56,7 @@ def c_target(
     *,
     keeps_addresses: bool,
     vectors: Vectors | None = None,
+    matrices: AbstractSet[WmmaArg] = frozenset(),
     warp: int = 1,
     compiler: Callable[[], Any] | None = None,
 ) -> CTarget:
@@ -67,5 +70,6 @@ def c_target(
         compiler,
         keeps_addresses=keeps_addresses,
         vectors=vectors,
+        matrices=matrices,
         warp=warp,
     )

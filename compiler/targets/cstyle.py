@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from uop.compiler.targets.target import COPIES
+from uop.spec.args import WmmaArg
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
@@ -67,6 +68,8 @@ class Dialect:
     atomic_add: Mapping[DType, str]
     """The statement that adds {1} to the element {0}, in memory of the qualifier {2}."""
     vectors: VectorSpelling | None
+    matrix: Callable[[WmmaArg], str] | None
+    """The helper of a matrix instruction."""
     target: str
     """The key of its spellings in `spec/kernel/instructions.py`."""
 

@@ -7,6 +7,7 @@ from uop.compiler.runtime.cuda_host import open_cuda_host
 from uop.compiler.runtime.device import ALIGNMENT
 from uop.compiler.targets.c import c_target
 from uop.compiler.targets.cstyle import Dialect, VectorSpelling, c_type
+from uop.compiler.targets.cuda_matrices import MATRICES, matrix_name
 from uop.compiler.targets.target import Vectors
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.ops.codegen import WARP
@@ -75,6 +76,7 @@ DIALECT = Dialect(
         ops={},
         declarations={"vec<": VECTOR},
     ),
+    matrix=matrix_name,
     target="cuda",
 )
 
@@ -85,6 +87,7 @@ CUDA = c_target(
     local_size=256,
     keeps_addresses=True,
     vectors=VECTORS,
+    matrices=MATRICES,
     warp=WARP,
     compiler=open_compiler,
 )
@@ -95,6 +98,7 @@ CUDA_HOST = c_target(
     local_size=256,
     keeps_addresses=True,
     vectors=VECTORS,
+    matrices=MATRICES,
     warp=WARP,
 )
 """The same sources, compiled for the CPU."""

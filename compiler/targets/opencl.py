@@ -54,6 +54,7 @@ DIALECT = Dialect(
         dtypes.float64: EXCHANGE.format(n=64, function="atom_cmpxchg"),
     },
     vectors=SPELLING,
+    matrix=None,
     target="opencl",
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from uop.compiler.targets import prelude_float, prelude_int, prelude_vectors
+from uop.compiler.targets import cuda_matrices, prelude_float, prelude_int, prelude_vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def _split(text: str, known: Mapping[str, Helper] = MappingProxyType({})) -> dic
     """
     helpers = dict(known)
     for block in filter(None, map(str.strip, text.split("\n\n"))):
-        match = re.search(r"^(?:FN|APART) \w+ (\w+)\(", block, re.MULTILINE)
+        match = re.search(r"^(?:FN|APART) [^(]*?(\w+)\(", block, re.MULTILINE)
         if match is None:
             raise ValueError(f"a prelude block without a function:\n{block}")
         helpers[match[1]] = Helper(match[1], block, tuple(_called(block, helpers)))
@@ -48,5 +48,9 @@ def _split(text: str, known: Mapping[str, Helper] = MappingProxyType({})) -> dic
 
 SCALAR_HELPERS: dict[str, Helper] = _split(f"{prelude_int.TEXT}\n\n{prelude_float.TEXT}")
 """The helpers of every dialect."""
-HELPERS: dict[str, Helper] = _split(prelude_vectors.TEXT, SCALAR_HELPERS)
-"""All helpers by name, each after those that it calls: those for vectors are in OpenCL C."""
+HELPERS: dict[str, Helper] = _split(
+    f"{prelude_vectors.TEXT}\n\n{cuda_matrices.TEXT}", SCALAR_HELPERS
+)
+"""All helpers by name, each after those that it calls: those for vectors are in OpenCL C, those for
+matrices in CUDA C++.
+"""

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from uop.compiler.runtime.device import Compiler, Device
+from uop.spec.args import WmmaArg, arg_of
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
@@ -54,6 +55,8 @@ class Target(ABC):
     keeps_addresses: bool = field(default=False, kw_only=True)
     """Whether memory stays where it is from one launch to the next."""
     vectors: Vectors | None = field(default=None, kw_only=True)
+    matrices: AbstractSet[WmmaArg] = field(default=frozenset(), kw_only=True)
+    """Its matrix instructions."""
     warp: int = field(default=1, kw_only=True)
     """How many work items of a group run in step."""
 
@@ -78,6 +81,15 @@ class Target(ABC):
         if self.vectors is None or u.op in (Op.LOAD, Op.STORE):
             return self.vectors is not None and u.src[0].dtype in self.vectors.memory
         return u.op in self.ops and self.vectors.has(u)
+
+    def check_matrix(self, u: UOp) -> None:
+        """UnsupportedError for a WMMA that it has no instruction for."""
+        arg = arg_of(u, WmmaArg)
+        if arg not in self.matrices:
+            raise UnsupportedError(
+                f"{self.name} has no matrix instruction for WMMA m{arg.m}n{arg.n}k{arg.k} "
+                f"{arg.dtype_in.name} to {arg.dtype_out.name}"
+            )
 
     def vector_width(self, size: int, itemsize: int) -> int:
         """The most elements of a vector that fill an axis of some size; 1 for no vector."""

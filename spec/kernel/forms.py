@@ -293,7 +293,7 @@ OPAQUE = {Op.INS, Op.CUSTOM, Op.GETADDR}
 BELOW_THE_GRAPH = (ops_of("codegen") - {Op.GETADDR}) | {Op.RANGE, Op.END, Op.LINEAR}
 """The ops that stand in the body of a CALL alone, and in no graph of whole tensors."""
 OF_KERNELS = OPAQUE | {
-    Op.SPECIAL, Op.BUFFER, Op.AFTER, Op.GROUP, Op.BARRIER, Op.ATOMICADD,
+    Op.SPECIAL, Op.BUFFER, Op.AFTER, Op.GROUP, Op.BARRIER, Op.ATOMICADD, Op.WMMA,
 }  # fmt: skip
 """The ops of selected kernels besides scalar ones."""
 
@@ -346,7 +346,7 @@ OPTIMIZED = replace(
 EXPANDED = replace(
     OPTIMIZED,
     stage="expand",
-    ops=(OPTIMIZED.ops - {Op.WMMA}) | {Op.RESHAPE, Op.EXPAND},
+    ops=OPTIMIZED.ops | {Op.RESHAPE, Op.EXPAND},
     invariants=(
         Invariant("axes", "a value has shape () or an axis for each expanded loop", _not_on_axes),
         *(SCALAR + LOOPS)[1:],

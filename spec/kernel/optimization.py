@@ -113,7 +113,8 @@ NOLOCALS_C1 = Condition("NOLOCALS.c1", "no axis of a workgroup has been made bef
 TC_C1 = Condition("TC.c1", "TC is the first of a sequence")
 TC_C2 = Condition("TC.c2", "the axis is one of the kernel")
 TC_C3 = Condition(
-    "TC.c3", "the axis is folded by a sum of products of two factors cast from one small float"
+    "TC.c3",
+    "the axis is folded by a sum of exact products of two factors cast from one small float",
 )
 TC_C4 = Condition("TC.c4", "the instruction exists for the factors, and its sizes divide the axes")
 OPTIMIZE_C1 = Condition("OPTIMIZE.c1", "every sequence has a kernel")

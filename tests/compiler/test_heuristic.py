@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.compiler.stages.optimize import optimize
+from uop.compiler.stages.optimize.groups import in_groups
 from uop.compiler.stages.optimize.heuristic import heuristic
 from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
@@ -96,7 +100,60 @@ def test_what_it_chooses(name: str) -> None:
 
 def test_a_target_without_vectors_has_none() -> None:
     program = optimize(lower(UOp(Op.NEG, x(1 << 16)), "rangeify"))
-    assert heuristic(kernel_calls(program)[0].src[0], CUDA) == ()
+    assert heuristic(kernel_calls(program)[0].src[0], replace(CUDA, vectors=None)) == ()
+
+
+IN_GROUPS = {
+    "a product has tiles, small ones where large ones leave the device idle": (
+        product(x(256, 64), x(64, 256, slot=1)),
+        "SPLIT(0, 32, LOCAL, INNER); SPLIT(1, 4, UPCAST, INNER); SPLIT(3, 32, LOCAL, INNER); "
+        "SPLIT(4, 4, UPCAST, INNER); SPLIT(6, 8, UNROLL, INNER)",
+    ),
+    "large ones": (
+        product(x(2048, 64), x(64, 2048, slot=1)),
+        "SPLIT(0, 128, LOCAL, INNER); SPLIT(1, 8, UPCAST, INNER); SPLIT(3, 128, LOCAL, INNER); "
+        "SPLIT(4, 8, UPCAST, INNER); SPLIT(6, 8, UNROLL, INNER)",
+    ),
+    "what a tile does not divide is padded": (
+        product(x(1000, 37), x(37, 1000, slot=1)),
+        "PADTO(0, 64); SPLIT(0, 64, LOCAL, INNER); SPLIT(1, 4, UPCAST, INNER); PADTO(3, 64); "
+        "SPLIT(3, 64, LOCAL, INNER); SPLIT(4, 4, UPCAST, INNER); PADTO(6, 8); "
+        "SPLIT(6, 8, UNROLL, INNER)",
+    ),
+    "a group shares a fold": (
+        fold(x(256, 1024), 1),
+        "SPLIT(1, 1024, GROUP_REDUCE, INNER); SPLIT(2, 4, UNROLL, INNER)",
+    ),
+    "and all loops over a row": (
+        UOp(Op.SUB, x(256, 300), UOp(Op.EXPAND, fold(x(256, 300), 1), dims((256, 300)))),
+        "PADTO(1, 256); SPLIT(1, 256, GROUP_REDUCE, INNER); PADTO(3, 256); "
+        "SPLIT(3, 256, GROUP_REDUCE, INNER)",
+    ),
+    "elementwise": (UOp(Op.NEG, x(1 << 16)), "SPLIT(0, 4, UPCAST, INNER)"),
+    "a transpose has a small tile": (
+        UOp(Op.NEG, turned(x(256, 256))),
+        "SPLIT(0, 4, UPCAST, INNER); SPLIT(2, 4, UPCAST, INNER)",
+    ),
+    "little work stays as it is": (UOp(Op.NEG, x(1 << 10)), ""),
+}
+
+
+@pytest.mark.parametrize("name", IN_GROUPS)
+def test_what_it_chooses_for_groups(name: str) -> None:
+    root, expected = IN_GROUPS[name]
+    program = optimize(lower(root, "rangeify"))
+    body = kernel_calls(program)[0].src[0]
+    assert print_optimizations(in_groups(body, CUDA)) == expected
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler g++ on this machine")
+@pytest.mark.parametrize("name", IN_GROUPS)
+def test_the_result_in_groups(name: str) -> None:
+    root, _ = IN_GROUPS[name]
+    inputs = {u.arg.slot: integers(u) for u in root.toposort() if u.op is Op.PARAM}  # type: ignore[union-attr]
+    found = np.asarray(compile(root, "cuda-host").run(inputs))
+    without = np.asarray(compile(root, "cuda-host", optimizations=()).run(inputs))
+    np.testing.assert_array_equal(found, without)
 
 
 def test_the_compiler_takes_its_choice_unless_there_is_another() -> None:

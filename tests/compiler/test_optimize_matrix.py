@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
 from uop.compiler.pipeline import compile, lower
+from uop.compiler.runtime.cuda import nvrtc_compile
 from uop.compiler.stages.optimize.axes import axes, type_of
 from uop.compiler.stages.optimize.matrix import ALONG_K, place_in_columns, place_in_rows
 from uop.conformance.judging.compare import compare
@@ -40,7 +43,6 @@ def tiled(root: UOp, text: str) -> UOp:
 INSTRUCTIONS = [
     (dtypes.float16, "m16n8k16"),
     (dtypes.float16, "m16n8k8"),
-    (dtypes.bfloat16, "m16n8k16"),
     (dtypes.fp8e4m3, "m16n8k32"),
     (dtypes.fp8e5m2, "m16n8k32"),
 ]
@@ -108,6 +110,7 @@ def test_every_size_along_k_is_that_of_an_instruction() -> None:
         ("TC.c2", gemm(dtypes.float16), "TC(3, m16n8k16)"),
         ("TC.c3", gemm(dtypes.float16), "TC(0, m16n8k16)"),
         ("TC.c3", gemm(dtypes.float32), "TC(2, m16n8k8)"),
+        ("TC.c3", gemm(dtypes.bfloat16), "TC(2, m16n8k16)"),
         ("TC.c3", gemm(dtypes.float16, fold=Op.MAX), "TC(2, m16n8k16)"),
         ("TC.c3", gemm(dtypes.float16, fold=Op.MUL), "TC(2, m16n8k16)"),
         ("TC.c3", UOp(Op.NEG, param(0, (16,), dtypes.float16)), "TC(0, m16n8k16)"),
@@ -124,8 +127,43 @@ def test_what_it_does_not_fit_is_refused_by_its_label(label: str, root: UOp, tex
     assert error.value.label == label
 
 
-def test_targets_have_no_matrix_instruction() -> None:
-    with pytest.raises(UnsupportedError, match="no target of this compiler has a matrix"):
+def test_a_target_without_the_instruction_is_named() -> None:
+    with pytest.raises(UnsupportedError, match="opencl has no matrix instruction for WMMA"):
         compile(gemm(dtypes.float16), optimizations=[parse_optimizations("TC(2, m16n8k16)")])
     with pytest.raises(UnsupportedError, match="opencl has no matrix instruction for WMMA"):
         compile(tiled(gemm(dtypes.float16), "TC(2, m16n8k16)"))
+
+
+@pytest.mark.parametrize("stage", ["select", "linearize", "plan"])
+def test_stages_keep_products(stage: str) -> None:
+    sequence = parse_optimizations("TC(2, m16n8k16); SPLIT(0, 2, LOCAL, INNER)")
+    program = lower(gemm(dtypes.float16), stage, "cuda-host", [sequence])
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-4, 5, (rows, K)) for rows in (M, N))
+    found = evaluate(program, {0: a.astype(np.float16), 1: b.astype(np.float16)})
+    assert isinstance(found, dict)
+    np.testing.assert_array_equal(next(iter(found.values())).reshape(M, N), a @ b.T)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler g++ on this machine")
+@pytest.mark.parametrize(("dtype", "shape"), INSTRUCTIONS, ids=lambda x: str(x))
+def test_warps_on_the_cpu(dtype: DType, shape: str) -> None:
+    sequence = parse_optimizations(f"TC(2, {shape}); SPLIT(0, 2, LOCAL, INNER)")
+    program = compile(gemm(dtype), "cuda-host", optimizations=[sequence])
+    assert program.source.count("= mma_m16n8k") == 1
+    rng = np.random.default_rng(3)
+    a, b = (rng.integers(-4, 5, (rows, K)) for rows in (M, N))
+    found = program.run({0: a.astype(np_dtype(dtype)), 1: b.astype(np_dtype(dtype))})
+    np.testing.assert_array_equal(np.asarray(found).reshape(M, N), a @ b.T)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(("dtype", "shape"), INSTRUCTIONS, ids=lambda x: str(x))
+def test_nvrtc_takes_each_instruction(dtype: DType, shape: str) -> None:
+    sequence = parse_optimizations(f"TC(2, {shape})")
+    source = compile(gemm(dtype), "cuda", optimizations=[sequence]).source
+    if dtype.itemsize == 1:
+        with pytest.raises(UnsupportedError, match=r"need compute capability 8.9, found 8.0"):
+            nvrtc_compile(source, "sm_80")
+    for architecture in ("sm_80" if dtype.itemsize == 2 else "sm_89", "sm_90"):
+        assert nvrtc_compile(source, architecture)

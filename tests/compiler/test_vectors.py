@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.opencl import OpenCLDevice
+from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
 from uop.compiler.targets.prelude_float import SMALL
 from uop.compiler.validity import ZERO_FILL
@@ -69,7 +72,8 @@ def test_a_store_to_no_neighbours_is_one_of_scalars() -> None:
 
 
 def test_a_target_without_vectors_has_scalars() -> None:
-    program = lower(product(), "select", "cuda", [parse_optimizations(TILE)])
+    target = replace(CUDA, vectors=None)
+    program = lower(product(), "select", target, [parse_optimizations(TILE)])
     assert all(not u.shape or u.addrspace or u.op is Op.STACK for u in program.toposort())
 
 

@@ -116,7 +116,8 @@ def _factor(u: UOp) -> UOp | None:
     """The operand of the CAST of a factor, if products of two are exact in the dtype of the sum."""
     if u.op is not Op.CAST or not u.src[0].dtype.is_float or not u.dtype.is_float:
         return None
-    return u.src[0] if u.src[0].dtype.bits < arg_of(u, DTypeArg).dtype.bits else None
+    is_exact = arg_of(u, DTypeArg).dtype.format.holds_products_of(u.src[0].dtype.format)
+    return u.src[0] if is_exact else None
 
 
 def _tiles(r: UOp, size: int, id: int) -> UOp:

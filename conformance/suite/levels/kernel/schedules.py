@@ -30,6 +30,7 @@ from uop.conformance.suite.levels.kernel.kernels import LOWERED
 from uop.conformance.suite.levels.nodes import (
     after,
     buffer,
+    cast,
     fold,
     pad,
     permute,
@@ -38,12 +39,14 @@ from uop.conformance.suite.levels.nodes import (
 )
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.spec.args import AxisType, PadFill
+from uop.interpreter.kernel.fragments import SHAPES
+from uop.spec.args import AxisType, PadFill, WmmaArg
 from uop.spec.dtype import DTYPES, DType
 from uop.spec.errors import InvalidError
 from uop.spec.graph import base_of, calls, leaves, outside, over, slot_of
 from uop.spec.kernel.optimization import (
     SPLIT_FROM,
+    MatrixUnit,
     NoLocals,
     Optimization,
     PadTo,
@@ -79,8 +82,13 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in (DTYPES[name] for name in FOLDS):
         yield group("schedule", Op.REDUCE, dtype, "folds", (1, 3, 40), _folded, dtype, needs=NEEDS)
     for dtype in (DTYPES[name] for name in TILED):
-        for kind, build in (("tiled", _tiled), ("rows", _rows)):
-            yield group("schedule", Op.REDUCE, dtype, kind, (1, 3, 40), build, dtype, needs=NEEDS)
+        yield group("schedule", Op.REDUCE, dtype, "tiled", (1, 3, 40), _tiled, dtype, needs=NEEDS)
+        yield group("schedule", Op.REDUCE, dtype, "rows", (1, 3, 40), _rows, dtype, needs=NEEDS)
+    for arg in SHAPES:
+        factor, total = arg.dtype_in.format, arg.dtype_out.format
+        if total.holds_products_of(factor):
+            name, dtype = f"m{arg.m}n{arg.n}k{arg.k}", arg.dtype_in
+            yield group("schedule", Op.WMMA, dtype, name, (1, 1, 10), _multiplied, arg, needs=NEEDS)
     for dtype in (DTYPES[name] for name in LENGTHENED):
         yield group(
             "schedule", Op.PAD, dtype, "lengthened", (1, 3, 20), _lengthened, dtype, needs=NEEDS
@@ -225,6 +233,20 @@ def _tiled(dtype: DType, choices: Choices, index: int) -> Generated:
         Split(4, between(choices, 1, 2), AxisType.UPCAST),
         Split(6, steps, AxisType.UNROLL),
     ]
+    root = lower(source.root, "optimize", optimizations=[sequence])
+    return program(root, *source.batches, source=source)
+
+
+def _multiplied(arg: WmmaArg, choices: Choices, index: int) -> Generated:
+    """Multiply matrices of small floats by a matrix instruction, in warps alone or several."""
+    m, n, k = (size * between(choices, 1, 2) for size in (arg.m, arg.n, arg.k))
+    a, b = param(0, (m, k), arg.dtype_in), param(1, (n, k), arg.dtype_in)
+    wide = (reshape(a, (m, 1, k)), reshape(b, (1, n, k)))
+    terms = UOp(Op.MUL, *(cast(x, arg.dtype_out) for x in wide))
+    source = _stored(fold(Op.ADD, terms, (2,)), (a, b), choices)
+    sequence: list[Optimization] = [MatrixUnit(2, f"m{arg.m}n{arg.n}k{arg.k}")]
+    if chance(choices, 50):
+        sequence.append(Split(0, m // arg.m, AxisType.LOCAL))
     root = lower(source.root, "optimize", optimizations=[sequence])
     return program(root, *source.batches, source=source)
 
