@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 
-from uop.compiler.stages.counts import counter_type, is_plain, param_name, scalar_type
+from uop.compiler.stages.body import Body, Statements
+from uop.compiler.stages.counts import counter_type, is_plain, param_name
 from uop.compiler.stages.grid import name_of
 from uop.compiler.targets.cstyle import (
     SPELLINGS,
     Dialect,
     Operation,
-    VectorSpelling,
     c_type,
-    literal,
     spell,
     storage,
 )
@@ -28,25 +26,18 @@ from uop.spec.uop import UOp
 from uop.spec.walk import kept_with_root
 
 
-@dataclass(slots=True)
-class Statements:
-    """Lines of C, and the instruction of each."""
-
-    lines: list[str] = field(default_factory=list)
-    origins: list[UOp | None] = field(default_factory=list)
-
-
 def statements(linear: UOp, dialect: Dialect) -> Statements:
     """The statements of a kernel, without the declarations of its SPECIALs and LOCAL memory."""
     written = _written(linear)
     if dialect not in written:
-        body = _Body(dialect)
+        body = Body.of_kernel(linear, dialect)
         for u in linear.src:
             if u.op is Op.SPECIAL:
                 body.names[u] = name_of(u)
         for k, u in enumerate(local_memory(linear)):
             body.names[u] = local_name(k)
-        written[dialect] = body.instructions(linear)
+        _write(body, linear)
+        written[dialect] = body.written
     return written[dialect]
 
 
@@ -75,105 +66,20 @@ def _only_sizes(linear: UOp) -> set[UOp]:
     return {u for u in linear.src if u not in used and is_size(u)}
 
 
-@dataclass(slots=True)
-class _Body:
-    """The statements so far, the names of the nodes in scope, and the open blocks."""
-
-    dialect: Dialect
-    written: Statements = field(default_factory=Statements)
-    current: UOp | None = None
-    names: dict[UOp, str] = field(default_factory=dict)
-    blocks: list[tuple[UOp, list[UOp]]] = field(default_factory=list)
-    """Each open block: the node that opened it and the nodes named inside."""
-    whole: set[UOp] = field(default_factory=set)
-    """The registers that are vectors."""
-    count: int = 0
-
-    def instructions(self, linear: UOp) -> Statements:
-        unwritten = _only_sizes(linear)
-        places = (u for u in linear.src if u.op is Op.INDEX and u.shape)
-        self.whole = {base_of(u) for u in places if u.addrspace is AddrSpace.REG}
-        for u in linear.src:
-            if u in unwritten:
-                continue
-            if u.op not in RENDER and u.op not in SPELLINGS:
-                raise UnsupportedError(f"render: {u.op.name}")
-            self.current = u
-            RENDER.get(u.op, _elementwise)(self, u)
-        while self.blocks:
-            self.close(self.blocks[-1][0])
-        return self.written
-
-    def write(self, line: str) -> None:
-        self.written.lines.append("  " * len(self.blocks) + line)
-        self.written.origins.append(self.current)
-
-    def open(self, u: UOp, name: str, line: str) -> None:
-        """Open a block with a variable for `u`."""
-        self.block(u, line)
-        self.name(u, name)
-
-    def block(self, u: UOp, line: str) -> None:
-        """Open a block that the END or ENDIF of `u` closes."""
-        self.write(line)
-        self.blocks.append((u, []))
-
-    def close(self, u: UOp) -> None:
-        """Close the block of `u`; names inside go out of scope."""
-        if not self.blocks or self.blocks[-1][0] is not u:
-            raise PassError(f"render: END of {u!r}, which is not the innermost open block")
-        for inside in self.blocks.pop()[1]:
-            self.names.pop(inside, None)
-        self.write("}")
-
-    def name(self, u: UOp, name: str) -> None:
-        self.names[u] = name
-        if self.blocks:
-            self.blocks[-1][1].append(u)
-
-    def of(self, u: UOp) -> str:
-        """The expression of an operand: its name, or the literal of a CONST."""
-        if isinstance(u.arg, ConstArg):
-            return literal(u.arg.dtype, u.arg.bits)
-        if u.op is Op.STACK and u not in self.names:
-            return self.made(u, list(map(self.of, u.src)))
-        if u not in self.names:
-            raise PassError(f"render: {u!r} is used before it is computed or outside its loop")
-        return self.names[u]
-
-    def variable(self, u: UOp, expression: str) -> None:
-        """Declare a variable of the node's dtype: nothing is computed wider than its dtype."""
-        name = f"t{self.count}"
-        self.count += 1
-        self.write(f"{self.type(u)} {name} = {expression};")
-        self.name(u, name)
-
-    def type(self, u: UOp) -> str:
-        """The C type of a value."""
-        return self.vectors.type(u.dtype, u.shape[0]) if u.shape else scalar_type(u)
-
-    def made(self, u: UOp, elements: Sequence[str]) -> str:
-        """A vector of these elements; one alone is all of them in languages that spread it."""
-        spelling = self.vectors
-        if len(set(elements)) == 1 and spelling.spreads:
-            elements = elements[:1]
-        return spelling.made.format(self.type(u), ", ".join(elements))
-
-    def elements(self, u: UOp) -> list[str]:
-        """The elements of a vector, as expressions."""
-        if u.op is Op.STACK:
-            return [self.of(s) for s in u.src]
-        return [self.vectors.element(self.of(u), k) for k in range(u.shape[0])]
-
-    @property
-    def vectors(self) -> VectorSpelling:
-        """The spelling of vectors; UnsupportedError for a language without them."""
-        if self.dialect.vectors is None:
-            raise UnsupportedError(f"{self.dialect.name} has no vectors")
-        return self.dialect.vectors
+def _write(body: Body, linear: UOp) -> None:
+    unwritten = _only_sizes(linear)
+    for u in linear.src:
+        if u in unwritten:
+            continue
+        if u.op not in RENDER and u.op not in SPELLINGS:
+            raise UnsupportedError(f"render: {u.op.name}")
+        body.current = u
+        RENDER.get(u.op, _elementwise)(body, u)
+    while body.blocks:
+        body.close(body.blocks[-1][0])
 
 
-def _elementwise(body: _Body, u: UOp) -> None:
+def _elementwise(body: Body, u: UOp) -> None:
     if u.shape and u.dtype is dtypes.index:
         # The indices of neighbours in memory: an access names the first one.
         body.name(u, body.of(u.src[0]))
@@ -184,7 +90,12 @@ def _elementwise(body: _Body, u: UOp) -> None:
         body.variable(u, body.vectors.ops[u.op](operation))
         return
     if u.dtype is dtypes.index:
-        body.variable(u, spell(Operation(u.op, u.dtype, of, args, is_plain=is_plain(u))))
+        args = tuple(body.operand(s, u.op, k) for k, s in enumerate(u.src))
+        text = spell(Operation(u.op, u.dtype, of, args, is_plain=is_plain(u)))
+        if u in body.inside:
+            body.name(u, text)
+        else:
+            body.variable(u, text)
         return
     body.variable(u, spell(Operation(u.op, u.dtype, of, args, _is_related(u))))
 
@@ -197,44 +108,44 @@ def _is_related(u: UOp) -> bool:
     return any(a in b.src for a in whole for b in whole if b.dtype is u.dtype)
 
 
-def _param(body: _Body, u: UOp) -> None:
+def _param(body: Body, u: UOp) -> None:
     body.name(u, param_name(u))
 
 
-def _register(body: _Body, u: UOp) -> None:
+def _register(body: Body, u: UOp) -> None:
     if u in body.names:
         return  # LOCAL memory is declared at the top of the kernel, as C requires.
     name = f"r{body.count}"
     body.count += 1
-    if u in body.whole:
-        body.write(f"{body.type(u)} {name};")
-    else:
+    if u not in body.whole:
         body.write(f"{c_type(u.dtype)} {name}[{max(u.shape[0], 1)}];")
+    elif u not in body.starts:
+        body.write(f"{body.register_type(u)} {name};")
     body.name(u, name)
 
 
-def _range(body: _Body, u: UOp) -> None:
+def _range(body: Body, u: UOp) -> None:
     i = f"n{arg_of(u, RangeArg).id}"
     body.open(u, i, f"for ({counter_type(u)} {i} = 0; {i} < {body.of(u.src[0])}; {i}++) {{")
 
 
-def _end(body: _Body, u: UOp) -> None:
+def _end(body: Body, u: UOp) -> None:
     body.close(u.src[1])
 
 
-def _if(body: _Body, u: UOp) -> None:
+def _if(body: Body, u: UOp) -> None:
     body.block(u, f"if ({body.of(u.src[0])}) {{")
 
 
-def _endif(body: _Body, u: UOp) -> None:
+def _endif(body: Body, u: UOp) -> None:
     body.close(u.src[0])
 
 
-def _barrier(body: _Body, u: UOp) -> None:
+def _barrier(body: Body, u: UOp) -> None:
     body.write(f"{body.dialect.barrier};")
 
 
-def _instruction(body: _Body, u: UOp) -> None:
+def _instruction(body: Body, u: UOp) -> None:
     """INS and CUSTOM: the spelling in the dialect, with the operands in place."""
     for dtype in (u.dtype, *(s.dtype for s in u.src)):
         if dtype is not dtypes.void and storage(dtype) is not dtype:
@@ -252,7 +163,7 @@ def _instruction(body: _Body, u: UOp) -> None:
         body.variable(u, f"({c_type(u.dtype)})({text})")
 
 
-def _matrix(body: _Body, u: UOp) -> None:
+def _matrix(body: Body, u: UOp) -> None:
     if body.dialect.matrix is None:
         raise UnsupportedError(f"{body.dialect.name} has no matrix instruction")
     fragments = ", ".join(body.of(s) for s in u.src)
@@ -267,7 +178,7 @@ def _spelling(u: UOp, target: str) -> str:
     return instruction.spelled(target)
 
 
-def _index(body: _Body, u: UOp) -> None:
+def _index(body: Body, u: UOp) -> None:
     if len(u.src) != 2:
         raise PassError(f"render: {u!r} has {len(u.src) - 1} indices, expected 1")
     memory, index = u.src
@@ -276,7 +187,8 @@ def _index(body: _Body, u: UOp) -> None:
     elif base_of(memory) in body.whole:
         body.name(u, body.of(memory))
     elif u.shape:
-        body.name(u, f"{body.of(memory)} + {body.of(index)}")
+        first = body.of(index)
+        body.name(u, f"{body.of(memory)} + {f'({first})' if ' ' in first else first}")
     else:
         body.name(u, f"{body.of(memory)}[{body.of(index)}]")
 
@@ -288,7 +200,7 @@ def number_of(index: UOp) -> int:
     return int(index.arg.value)
 
 
-def _load(body: _Body, u: UOp) -> None:
+def _load(body: Body, u: UOp) -> None:
     at = body.of(u.src[0])
     if u.shape and base_of(u.src[0]) not in body.whole:
         body.variable(u, _vector_loaded(body, u, at))
@@ -302,7 +214,7 @@ def _load(body: _Body, u: UOp) -> None:
     body.variable(u, read)
 
 
-def _vector_loaded(body: _Body, u: UOp, at: str) -> str:
+def _vector_loaded(body: Body, u: UOp, at: str) -> str:
     """A vector from memory; element by element where some gates are false."""
     read = body.vectors.load.format(u.shape[0], at, body.type(u))
     if len(u.src) < 3:
@@ -317,21 +229,25 @@ def _vector_loaded(body: _Body, u: UOp, at: str) -> str:
     return f"{' & '.join(gates)} ? {read} : {body.made(u, list(each))}"
 
 
-def _address(body: _Body, u: UOp) -> None:
+def _address(body: Body, u: UOp) -> None:
     place = u.src[0]
     body.variable(u, f"({c_type(u.dtype)})({'' if place.shape else '&'}{body.of(place)})")
 
 
-def _store(body: _Body, u: UOp) -> None:
+def _store(body: Body, u: UOp) -> None:
     at, value = body.of(u.src[0]), body.of(u.src[1])
     if u.src[0].shape and base_of(u.src[0]) not in body.whole:
         _store_vector(body, u, at)
         return
     gate = f"if ({body.of(u.src[2])}) " if len(u.src) == 3 else ""
+    register = base_of(u.src[0])
+    if register in body.starts:
+        body.starts.remove(register)
+        gate = f"{body.register_type(register)} "
     body.write(f"{gate}{at} = {value};")
 
 
-def _store_vector(body: _Body, u: UOp, at: str) -> None:
+def _store_vector(body: Body, u: UOp, at: str) -> None:
     """Write a vector to memory; element by element where some gates are false."""
     value = u.src[1]
     spelling, kind = body.vectors.store, body.type(value)
@@ -346,7 +262,7 @@ def _store_vector(body: _Body, u: UOp, at: str) -> None:
     body.write(f"else {{ {each} }}")
 
 
-def _atomic_add(body: _Body, u: UOp) -> None:
+def _atomic_add(body: Body, u: UOp) -> None:
     place, value = u.src[:2]
     memory = body.dialect.shared if place.addrspace is AddrSpace.LOCAL else body.dialect.pointer
     if place.addrspace is AddrSpace.REG:
@@ -366,15 +282,15 @@ def _atomic_add(body: _Body, u: UOp) -> None:
     body.write(f"{gate}{added};")
 
 
-def _after(body: _Body, u: UOp) -> None:
+def _after(body: Body, u: UOp) -> None:
     body.name(u, body.of(u.src[0]))
 
 
-def _nothing(body: _Body, u: UOp) -> None:
+def _nothing(body: Body, u: UOp) -> None:
     pass
 
 
-RENDER: Mapping[Op, Callable[[_Body, UOp], None]] = {
+RENDER: Mapping[Op, Callable[[Body, UOp], None]] = {
     Op.PARAM: _param,
     Op.BUFFER: _register,
     Op.RANGE: _range,

@@ -114,15 +114,22 @@ def storage(dtype: DType) -> DType:
 
 
 def literal(dtype: DType, bits: int) -> str:
-    """The literal of a constant: floats in hex; inf and NaN, which have none, by a bit cast."""
+    """The literal of a constant: a short decimal where that is exact, else floats in hex; inf and
+    NaN, which have none, by a bit cast.
+    """
     stored = storage(dtype)
     if not stored.is_float:
         return _int_literal(stored, int(stored.decode(bits)))
     value = float(stored.decode(bits))
     if not math.isfinite(value):
         return f"bits_to_{c_type(stored)}({bits:#x}u)"
-    text = value.hex() + ("f" if stored is dtypes.float32 else "")
+    is_short = abs(value) < SHORT and (value * 8).is_integer()
+    text = (str(value) if is_short else value.hex()) + ("f" if stored is dtypes.float32 else "")
     return f"({text})" if text.startswith("-") else text
+
+
+SHORT = 1 << 20
+"""Eighths below it have seven digits before the point and three behind at most."""
 
 
 def _int_literal(dtype: DType, value: int) -> str:

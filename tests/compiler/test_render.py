@@ -88,8 +88,8 @@ kernel void k(global f32* b0, global f32* b1) {
   i32 gidx0 = get_global_id(0);
   if (gidx0 < 100) {
     f32 t0 = b0[gidx0];
-    f32 t1 = t0 * 0x1.0000000000000p+1f;
-    f32 t2 = t1 + 0x1.0000000000000p+0f;
+    f32 t1 = t0 * 2.0f;
+    f32 t2 = t1 + 1.0f;
     b1[gidx0] = t2;
   }
 }"""

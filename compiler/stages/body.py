@@ -1,0 +1,142 @@
+"""The text of a kernel while it is written: statements, names of nodes, open blocks (in render)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from uop.compiler.stages.counts import blocks_of, nested, scalar_type, written_inside
+from uop.compiler.targets.cstyle import Dialect, VectorSpelling, c_type, literal
+from uop.spec.args import AddrSpace, ConstArg
+from uop.spec.errors import PassError, UnsupportedError
+from uop.spec.graph import base_of
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, index_const
+
+
+@dataclass(slots=True)
+class Statements:
+    """Lines of C, and the instruction of each."""
+
+    lines: list[str] = field(default_factory=list)
+    origins: list[UOp | None] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Body:
+    """The statements so far, the names of the nodes in scope, and the open blocks."""
+
+    dialect: Dialect
+    written: Statements = field(default_factory=Statements)
+    current: UOp | None = None
+    names: dict[UOp, str] = field(default_factory=dict)
+    blocks: list[tuple[UOp, list[UOp]]] = field(default_factory=list)
+    """Each open block: the node that opened it and the nodes named inside."""
+    whole: set[UOp] = field(default_factory=set)
+    """The registers that are one variable: a vector or a scalar."""
+    inside: set[UOp] = field(default_factory=set)
+    """The indices that their user contains as an expression."""
+    starts: set[UOp] = field(default_factory=set)
+    """The registers whose first value comes with their declaration."""
+    count: int = 0
+
+    @classmethod
+    def of_kernel(cls, linear: UOp, dialect: Dialect) -> Body:
+        """An empty text of a kernel, which knows how its nodes are written."""
+        block = blocks_of(linear)
+        places = [u for u in linear.src if u.op is Op.INDEX and u.addrspace is AddrSpace.REG]
+        parts = {base_of(u) for u in places if not u.shape and u.src[1] is not index_const(0)}
+        whole = {base_of(u) for u in places if u.shape or u.src[0].shape == (1,)} - parts
+        body = cls(dialect, whole=whole, starts=_starts(linear, block) & whole)
+        body.inside = written_inside(linear, block)
+        return body
+
+    def write(self, line: str) -> None:
+        self.written.lines.append("  " * len(self.blocks) + line)
+        self.written.origins.append(self.current)
+
+    def open(self, u: UOp, name: str, line: str) -> None:
+        """Open a block with a variable for `u`."""
+        self.block(u, line)
+        self.name(u, name)
+
+    def block(self, u: UOp, line: str) -> None:
+        """Open a block that the END or ENDIF of `u` closes."""
+        self.write(line)
+        self.blocks.append((u, []))
+
+    def close(self, u: UOp) -> None:
+        """Close the block of `u`; names inside go out of scope."""
+        if not self.blocks or self.blocks[-1][0] is not u:
+            raise PassError(f"render: END of {u!r}, which is not the innermost open block")
+        for named in self.blocks.pop()[1]:
+            self.names.pop(named, None)
+        self.write("}")
+
+    def name(self, u: UOp, name: str) -> None:
+        self.names[u] = name
+        if self.blocks:
+            self.blocks[-1][1].append(u)
+
+    def of(self, u: UOp) -> str:
+        """The expression of an operand: its name, or the literal of a CONST."""
+        if isinstance(u.arg, ConstArg):
+            return literal(u.arg.dtype, u.arg.bits)
+        if u.op is Op.STACK and u not in self.names:
+            return self.made(u, list(map(self.of, u.src)))
+        if u not in self.names:
+            raise PassError(f"render: {u!r} is used before it is computed or outside its loop")
+        return self.names[u]
+
+    def operand(self, u: UOp, around: Op, position: int) -> str:
+        """The expression of an operand of index arithmetic."""
+        text = self.of(u)
+        return nested(text, u.op, around, position > 0) if u in self.inside else text
+
+    def variable(self, u: UOp, expression: str) -> None:
+        """Declare a variable of the node's dtype: nothing is computed wider than its dtype."""
+        name = f"t{self.count}"
+        self.count += 1
+        self.write(f"{self.type(u)} {name} = {expression};")
+        self.name(u, name)
+
+    def type(self, u: UOp) -> str:
+        """The C type of a value."""
+        return self.vectors.type(u.dtype, u.shape[0]) if u.shape else scalar_type(u)
+
+    def made(self, u: UOp, elements: Sequence[str]) -> str:
+        """A vector of these elements; one alone is all of them in languages that spread it."""
+        spelling = self.vectors
+        if len(set(elements)) == 1 and spelling.spreads:
+            elements = elements[:1]
+        return spelling.made.format(self.type(u), ", ".join(elements))
+
+    def register_type(self, u: UOp) -> str:
+        """The C type of a register that is one variable."""
+        return c_type(u.dtype) if u.shape == (1,) else self.type(u)
+
+    def elements(self, u: UOp) -> list[str]:
+        """The elements of a vector, as expressions."""
+        if u.op is Op.STACK:
+            return [self.of(s) for s in u.src]
+        return [self.vectors.element(self.of(u), k) for k in range(u.shape[0])]
+
+    @property
+    def vectors(self) -> VectorSpelling:
+        """The spelling of vectors; UnsupportedError for a language without them."""
+        if self.dialect.vectors is None:
+            raise UnsupportedError(f"{self.dialect.name} has no vectors")
+        return self.dialect.vectors
+
+
+def _starts(linear: UOp, block: Mapping[UOp, int]) -> set[UOp]:
+    """The buffers that a STORE in their own block fills before any other access."""
+    first: dict[UOp, UOp] = {}
+    for u in linear.src:
+        if u.op in (Op.LOAD, Op.STORE, Op.ATOMICADD, Op.GETADDR):
+            first.setdefault(base_of(u.src[0]), u)
+    return {
+        base
+        for base, u in first.items()
+        if u.op is Op.STORE and len(u.src) == 2 and block.get(base) == block[u]
+    }
