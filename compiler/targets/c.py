@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import inf, prod
 from typing import Any, cast
 
 from uop.compiler.runtime.device import Compiler, Device
 from uop.compiler.stages.render import render_kernel, render_source
+from uop.compiler.stages.statements import local_memory
 from uop.compiler.targets.cstyle import SPELLINGS, Dialect
 from uop.compiler.targets.target import Target, Vectors
 from uop.spec.args import WmmaArg
 from uop.spec.dtype import DTYPES, FLOATS, DType, dtypes
+from uop.spec.errors import UnsupportedError
 from uop.spec.uop import UOp
 
 
@@ -24,8 +27,17 @@ class CTarget(Target):
     opener: Callable[[], Any]
     compiler_opener: Callable[[], Any] | None = None
     """Opens a compiler that needs no device."""
+    most_shared: float = field(default=inf, kw_only=True)
+    """The bytes of LOCAL memory of a group, where all devices have as many."""
 
     def kernel(self, linear: UOp, name: str) -> str:
+        """As in `Target`; UnsupportedError for more LOCAL memory than a group has."""
+        shared = sum(prod(u.shape) * u.dtype.itemsize for u in local_memory(linear))
+        if shared > self.most_shared:
+            what = f"{name}: {shared:,} bytes of LOCAL memory"
+            raise UnsupportedError(
+                f"{what}, {self.name} has at most {self.most_shared:,} in a group"
+            )
         return render_kernel(linear, name, self.dialect)
 
     def source(self, kernels: Sequence[str]) -> str:
@@ -57,6 +69,7 @@ def c_target(
     keeps_addresses: bool,
     vectors: Vectors | None = None,
     matrices: AbstractSet[WmmaArg] = frozenset(),
+    most_shared: float = inf,
     warp: int = 1,
     compiler: Callable[[], Any] | None = None,
 ) -> CTarget:
@@ -71,5 +84,6 @@ def c_target(
         keeps_addresses=keeps_addresses,
         vectors=vectors,
         matrices=matrices,
+        most_shared=most_shared,
         warp=warp,
     )

@@ -42,6 +42,8 @@ VECTORS = Vectors(
     is_aligned=True,
 )
 
+MOST_SHARED = 48 << 10
+
 DIALECT = Dialect(
     name="CUDA C++",
     header=HEADER,
@@ -88,6 +90,7 @@ CUDA = c_target(
     keeps_addresses=True,
     vectors=VECTORS,
     matrices=MATRICES,
+    most_shared=MOST_SHARED,
     warp=WARP,
     compiler=open_compiler,
 )
@@ -99,6 +102,7 @@ CUDA_HOST = c_target(
     keeps_addresses=True,
     vectors=VECTORS,
     matrices=MATRICES,
+    most_shared=MOST_SHARED,
     warp=WARP,
 )
 """The same sources, compiled for the CPU."""

@@ -106,6 +106,14 @@ def test_nvrtc_takes_them() -> None:
     nvrtc_compile(compile(SUM, "cuda", optimizations=[parse_optimizations(SEQUENCES[3])]).source)
 
 
+def test_more_local_memory_than_a_group_has_is_refused() -> None:
+    wide = param(0, (64, 4096), dtypes.float64)
+    total = UOp(Op.REDUCE, wide, arg=ReduceArg(Op.ADD, (1,)))
+    sequence = parse_optimizations("SPLIT(0, 16, UPCAST); SPLIT(2, 1024, GROUP_REDUCE)")
+    with pytest.raises(UnsupportedError, match="262,144 bytes of LOCAL memory, cuda has at most"):
+        compile(total, "cuda", optimizations=[sequence])
+
+
 def special(name: str, count: int) -> UOp:
     return UOp(Op.SPECIAL, index_const(count), arg=SpecialArg(name))
 
