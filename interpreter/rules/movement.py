@@ -8,34 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-import uop.spec.ops.declared  # noqa: F401 - enters the declarations
 from uop.interpreter.numeric.conversions import bitcast
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.rules.table import evaluates
 from uop.spec.args import FlipArg, PermuteArg, ReplicatedArg, SliceArg, arg_of
 from uop.spec.conditions.clauses import undefined
 from uop.spec.errors import UndefinedError
+from uop.spec.operands import data_sources
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_value, index_values
-from uop.spec.registry import DECLARATIONS
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
-
-SHAPE_OPERANDS = ("s", "s'", "o", "offset")
-"""The names, in the declarations, of operands that hold a shape or an offset."""
-
-DATA_OPERANDS: dict[Op, int] = {
-    op: next((k for k, name in enumerate(d.src) if name in SHAPE_OPERANDS), len(d.src))
-    for op, d in DECLARATIONS.items()
-    if any(name in SHAPE_OPERANDS for name in d.src)
-}
-
-
-def data_sources(u: UOp) -> tuple[UOp, ...]:
-    """Return the operands whose values an evaluator needs: all but shapes and offsets."""
-    count = DATA_OPERANDS.get(u.op)
-    return u.src if count is None else u.src[:count]
 
 
 def value_sources(u: UOp) -> tuple[UOp, ...]:

@@ -19,17 +19,16 @@ from uop.interpreter.check import check_value
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
 from uop.interpreter.numeric.storage import to_bits
-from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value, full, together
-from uop.spec.args import BufferArg, Device, LoadArg, ParamArg, ReduceArg, ReplicatedArg, arg_of
+from uop.spec.args import BufferArg, Device, LoadArg, ParamArg, ReplicatedArg, arg_of
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.errors import PassError
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import LEAVES, base_of, inlined, kind_of, slot_of
-from uop.spec.ops.names import RESIZED, Op
+from uop.spec.ops.names import Op
 from uop.spec.properties.axis import shards
-from uop.spec.registry import Shape
+from uop.spec.shards import folds_shards, local_node, local_shape, sources_here
 from uop.spec.uop import UOp, dims, param
 from uop.spec.walk import toposort
 
@@ -182,7 +181,7 @@ class _Devices:
         def sources(u: UOp) -> Sequence[UOp]:
             if u in self._received:
                 return ()
-            return _sources_here(u, device) if u.op in (Op.AFTER, Op.GROUP) else u.src
+            return sources_here(u, device) if u.op in (Op.AFTER, Op.GROUP) else u.src
 
         for u in toposort([root], sources):
             if u in self._received:
@@ -194,14 +193,8 @@ class _Devices:
             elif u.op in (Op.AFTER, Op.GROUP):
                 done[u] = UOp(u.op, *(done[s] for s in sources(u)), tag=u.tag)
             else:
-                done[u] = _local_node(u, done, k)
+                done[u] = local_node(u, done, k)
         return done[root]
-
-
-def local_shape(u: UOp) -> Shape:
-    """Return the shape of the part of a node that one device holds."""
-    count = shards(u)
-    return tuple(d // count if axis == u.axis else d for axis, d in enumerate(u.shape))
 
 
 def _count(device: Device) -> int:
@@ -211,47 +204,12 @@ def _count(device: Device) -> int:
 def _communicates(u: UOp) -> bool:
     if u.op is Op.LOAD:
         return arg_of(u, LoadArg).device is not None
-    if u.op not in (Op.REDUCE, Op.REPLICATED) or shards(u.src[0]) == 1:
-        return False
-    return u.src[0].axis in arg_of(u, ReduceArg, ReplicatedArg).axes
+    if u.op is Op.REPLICATED and shards(u.src[0]) > 1:
+        return u.src[0].axis in arg_of(u, ReplicatedArg).axes
+    return folds_shards(u)
 
 
 def _alone(u: UOp, t: Value) -> Value:
     """Compute a unary op on one operand by the reference."""
     there = UOp(u.op, param(0, t.data.shape, u.src[0].dtype), arg=u.arg)
     return cast(Value, evaluate_full(there, {0: t}))
-
-
-def _sources_here(u: UOp, device: Device) -> list[UOp]:
-    """Return the sources of an AFTER or GROUP on a device; for others the STOREs to it below."""
-    here = [u.src[0]] if u.op is Op.AFTER else []
-    for s in u.src[len(here) :]:
-        if s.device is None or s.device == device:
-            here.append(s)
-        else:
-            here += [v for v in s.toposort() if v.op is Op.STORE and v.device == device]
-    return here
-
-
-def _local_node(u: UOp, done: Mapping[UOp, UOp], k: int) -> UOp:
-    """Return the op on the shards of its operands; a whole operand beside a shard is cut."""
-    src = [_cut(u, s, done[s], k) for s in data_sources(u)] + list(u.src[len(data_sources(u)) :])
-    if u.op in RESIZED:
-        src[RESIZED[u.op]] = dims(local_shape(u))
-    arg = LoadArg() if u.op is Op.LOAD else u.arg
-    return UOp(u.op, *src, arg=arg, tag=u.tag)
-
-
-def _cut(u: UOp, operand: UOp, local: UOp, k: int) -> UOp:
-    """Cut the part of a whole operand that stands beside shard k of an elementwise op."""
-    by_element = u.declaration.is_elementwise or u.op in (Op.LOAD, Op.STACK, Op.STORE)
-    result = u.src[0] if u.op is Op.STORE else u
-    if not by_element or shards(result) == 1 or shards(operand) > 1:
-        return local
-    axis = cast(int, result.axis) - len(result.shape) + len(operand.shape)
-    if axis < 0 or operand.shape[axis] == 1:
-        return local
-    size = operand.shape[axis] // shards(result)
-    offset = [k * size if a == axis else 0 for a in range(len(local.shape))]
-    sizes = [size if a == axis else d for a, d in enumerate(local.shape)]
-    return UOp(Op.SHRINK, local, dims(offset), dims(sizes))

@@ -21,7 +21,7 @@ from uop.interpreter.kernel.buffers import Buffer
 from uop.interpreter.kernel.lanes import Lanes
 from uop.interpreter.kernel.program import launch
 from uop.interpreter.numeric.storage import constant
-from uop.interpreter.rules.movement import data_sources, value_sources
+from uop.interpreter.rules.movement import value_sources
 from uop.interpreter.tensor import masks
 from uop.interpreter.tensor.memory import TensorMemory, Touched, reads_of
 from uop.interpreter.values import Value
@@ -31,6 +31,7 @@ from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError
 from uop.spec.graph import LEAVES, base_of, passed_buffer, slot_of, without_order
 from uop.spec.kernel.forms import BELOW_THE_GRAPH
+from uop.spec.operands import data_sources
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.walk import CALLS, kept_with_root, toposort

@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 
 from uop.interpreter.numeric.storage import Array, Mask, np_dtype
-from uop.interpreter.rules.movement import data_sources, index_error, outside_axis, outside_pad
+from uop.interpreter.rules.movement import index_error, outside_axis, outside_pad
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.tensor.masks import gate_is_true
 from uop.interpreter.tensor.view import (
@@ -33,6 +33,7 @@ from uop.spec.conditions.clauses import lacking, located, undefined
 from uop.spec.dtype import DType
 from uop.spec.errors import UndefinedError
 from uop.spec.graph import LEAVES, base_of, passed_buffer, slot_of
+from uop.spec.operands import data_sources
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.uop import UOp, described

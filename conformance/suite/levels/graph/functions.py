@@ -20,9 +20,9 @@ from uop.conformance.suite.levels.graph.random_graph import (
 from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.nodes import call, outputs
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.interpreter.rules.movement import data_sources
 from uop.spec.dtype import DType, Kind
 from uop.spec.graph import all_replaced, inlined
+from uop.spec.operands import data_sources
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
 from uop.spec.walk import outside_bodies, toposort

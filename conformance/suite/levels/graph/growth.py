@@ -16,13 +16,13 @@ from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric import storage
 from uop.interpreter.numeric.storage import Array, to_bits
-from uop.interpreter.rules.movement import data_sources
 from uop.interpreter.tensor.evaluation import FullOutput, meaning_of
 from uop.interpreter.values import Value, either
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.graph import slots_of
 from uop.spec.latitude import Exact, Rounded, Ulp
+from uop.spec.operands import data_sources
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, const, param

@@ -36,13 +36,13 @@ from uop.conformance.suite.levels.op.elementwise import (
 from uop.conformance.suite.values import draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import Array
-from uop.interpreter.rules.movement import data_sources
 from uop.spec.args import BinaryArg
 from uop.spec.dtype import DType, Kind
 from uop.spec.editions import EDITIONS, parse, print_program
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import inlined, outside, replaced, slot_of
 from uop.spec.latitude import Ulp
+from uop.spec.operands import data_sources
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp
