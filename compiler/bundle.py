@@ -1,4 +1,5 @@
-"""Runs many programs together: their kernels in one source, their buffers in one arena.
+"""Runs many programs together: their kernels in one source, their buffers in one arena for each
+device.
 
 Building a source takes much longer than running it, and hardly longer for many small kernels than
 for a few.
@@ -12,12 +13,21 @@ from typing import cast
 
 import numpy as np
 
-from uop.compiler.execute import Array, Executable, Inputs, Output, open_device
+from uop.compiler.execute import (
+    Array,
+    CopyStep,
+    Executable,
+    Inputs,
+    Output,
+    Step,
+    open_device,
+)
 from uop.compiler.pipeline import Compiled
-from uop.compiler.runtime.device import Device, Launch
+from uop.compiler.runtime.device import Device, Launch, Transfer, run_on
 from uop.compiler.stages.grid import grid_of, is_grouped, runs
 from uop.compiler.stages.render import BundledKernel, grouped_name, render_bundle
 from uop.compiler.targets.c import CTarget
+from uop.compiler.targets.target import Target
 from uop.spec.errors import BackendError, LaunchError, UopError
 
 KERNELS = 256
@@ -81,20 +91,23 @@ def _alone(job: Job, device: Device | None) -> Outcome:
 
 
 def _sources(jobs: Sequence[Job], numbers: Sequence[int], kernels: int) -> Iterator[list[int]]:
-    """Group the jobs by target, as many as fit into one source."""
-    for target in dict.fromkeys(jobs[n].program.executable.target for n in numbers):
+    """Group the jobs by target, and those on several devices; as many as fit into one source."""
+    kind_of = {n: _kind(jobs[n].program.executable) for n in numbers}
+    for kind in dict.fromkeys(kind_of.values()):
         chosen: list[int] = []
         count = 0
-        for n in numbers:
+        for n in (n for n in numbers if kind_of[n] == kind):
             program = jobs[n].program.executable
-            if program.target is not target:
-                continue
             if chosen and count + len(program.kernels) > kernels:
                 yield chosen
                 chosen, count = [], 0
             chosen.append(n)
             count += len(program.kernels)
         yield chosen
+
+
+def _kind(program: Executable) -> tuple[Target, bool]:
+    return program.target, len(program.devices) > 1
 
 
 def _bisected(jobs: Sequence[Job], numbers: list[int], device: Device | None) -> dict[int, Outcome]:
@@ -118,31 +131,44 @@ def _bisected(jobs: Sequence[Job], numbers: list[int], device: Device | None) ->
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The offsets of a program's buffers in the arena, and the end of its part."""
+    """The offsets of a program's buffers in the arenas, and the end of its part of each."""
 
     offsets: tuple[int, ...]
-    stop: int
+    stops: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbered:
+    """A step of the program of this number."""
+
+    p: int
+    step: Step | CopyStep
 
 
 class Bundle:
-    """Jobs of one target, each with inputs, in one source and one arena."""
+    """Jobs of one target, each with inputs, in one source and one arena for each device."""
 
     def __init__(self, jobs: Sequence[Job], device: Device | None = None) -> None:
         self.jobs, self.device = jobs, device
         self._programs = [job.program.executable for job in jobs]
-        self._places = list(_places(self._programs))
+        self._count = max(len(program.devices) for program in self._programs)
+        self._places = list(_places(self._programs, self._count))
         self._phases = list(_phases(self._programs))
 
     @property
     def source(self) -> str:
-        kernels = [self._kernel(p, number) for phase in self._phases for p, number in phase]
+        kernels = [
+            self._kernel(n.p, n.step)
+            for phase in self._phases
+            for n in phase
+            if isinstance(n.step, Step)
+        ]
         grouped = [k for k in kernels if is_grouped(k.linear)]
         cases = [k for k in kernels if not is_grouped(k.linear)]
         dialect = cast(CTarget, self._programs[0].target).dialect
         return render_bundle(cases, NAME, dialect, grouped)
 
-    def _kernel(self, p: int, number: int) -> BundledKernel:
-        step = self._programs[p].kernels[number]
+    def _kernel(self, p: int, step: Step) -> BundledKernel:
         offsets = self._places[p].offsets
         return BundledKernel(step.linear, {slot: offsets[b] for slot, b in step.buffers.items()})
 
@@ -160,69 +186,100 @@ class Bundle:
             broken.update(self._trespassers(before, after))
         return [broken.get(p, result) for p, result in enumerate(results)]
 
-    def _runs(self) -> Callable[[Array], Array]:
-        """A function from the arena before the launches to the arena after them."""
+    def _runs(self) -> Callable[[list[Array]], list[Array]]:
+        """A function from the arenas before the work to the arenas after it."""
         if not any(self._phases):
-            return lambda arena: arena
+            return lambda arenas: arenas
         device = self.device or open_device(self._programs[0].target)
-        built = device.build(self.source)
-        launches, first, grouped = [], 0, 0
+        devices = (device,) if self._count == 1 else device.peers(self._count)
+        built = devices[0].build(self.source)
+        work: list[Launch | Transfer] = []
+        numbers = _Numbers()
         for phase in self._phases:
-            linears = [self._programs[p].kernels[number].linear for p, number in phase]
-            cases = sum(not is_grouped(linear) for linear in linears)
-            launches.append(Launch(NAME, (0,), (cases,), (1,), (first,)))
-            first += cases
-            for linear in filter(is_grouped, linears):
-                grid, name = grid_of(linear), grouped_name(NAME, grouped)
-                launches.append(Launch(name, (0,), grid.groups, grid.items))
-                grouped += 1
-        return lambda arena: device.run(built, launches, [arena])[0]
+            for place in range(self._count):
+                work += numbers.launches(phase, place)
+            work += [self._transfer(n.p, n.step) for n in phase if isinstance(n.step, CopyStep)]
+        return lambda arenas: run_on(devices, built, work, arenas)
 
-    def _filled(self, row: int) -> Array:
-        """The arena before a run; a job with fewer inputs runs on its first inputs again."""
-        arena = np.full(self._places[-1].stop, FENCES[row % len(FENCES)], np.uint8)
+    def _transfer(self, p: int, step: CopyStep) -> Transfer:
+        program, offsets = self._programs[p], self._places[p].offsets
+        source, to = (program.places[k] for k in (step.source, step.to))
+        at = offsets[step.source], offsets[step.to]
+        return Transfer(source, to, program.sizes[step.to], *at)
+
+    def _filled(self, row: int) -> list[Array]:
+        """The arenas before a run; a job with fewer inputs runs on its first inputs again."""
+        fence = FENCES[row % len(FENCES)]
+        arenas = [np.full(stop, fence, np.uint8) for stop in self._places[-1].stops]
         for job, program, place in zip(self.jobs, self._programs, self._places, strict=True):
             contents = program.contents(job.inputs[row if row < len(job.inputs) else 0])
-            for offset, held in zip(place.offsets, contents, strict=True):
-                arena[offset : offset + held.size] = held
-        return arena
+            for k, offset, held in zip(program.places, place.offsets, contents, strict=True):
+                arenas[k][offset : offset + held.size] = held
+        return arenas
 
-    def _output(self, p: int, arena: Array) -> Output:
-        program, offsets = self._programs[p], self._places[p].offsets
-        held = zip(offsets, program.sizes, strict=True)
-        return program.output([arena[offset : offset + size].copy() for offset, size in held])
+    def _output(self, p: int, arenas: Sequence[Array]) -> Output:
+        program = self._programs[p]
+        held = zip(program.places, self._places[p].offsets, program.sizes, strict=True)
+        return program.output([arenas[k][at : at + size].copy() for k, at, size in held])
 
-    def _trespassers(self, before: Array, after: Array) -> dict[int, UopError]:
-        """The programs in whose part of the arena bytes outside their outputs changed."""
-        kept = np.ones(before.size, np.bool_)
+    def _trespassers(self, before: Sequence[Array], after: Sequence[Array]) -> dict[int, UopError]:
+        """The programs in whose part of an arena bytes outside their outputs changed."""
+        kept = [np.ones(arena.size, np.bool_) for arena in before]
         for program, place in zip(self._programs, self._places, strict=True):
-            for step in program.kernels:
-                for written in step.written:
-                    offset = place.offsets[written]
-                    kept[offset : offset + program.sizes[written]] = False
-        changed = np.flatnonzero(kept & (before != after))
-        stops = [place.stop for place in self._places]
-        found = np.unique(np.searchsorted(stops, changed, side="right"))
-        return {int(p): LaunchError("a kernel wrote outside its output") for p in found}
+            for written in program.written:
+                at = place.offsets[written]
+                kept[program.places[written]][at : at + program.sizes[written]] = False
+        found: set[int] = set()
+        for k, own in enumerate(kept):
+            changed = np.flatnonzero(own & (before[k] != after[k]))
+            stops = [place.stops[k] for place in self._places]
+            found.update(map(int, np.searchsorted(stops, changed, side="right")))
+        return {p: LaunchError("a kernel wrote outside its output") for p in sorted(found)}
 
 
-def _places(programs: Sequence[Executable]) -> Iterator[_Place]:
-    end = FENCE
+@dataclass(slots=True)
+class _Numbers:
+    """Counts the kernels of the source, which are in the order of their launches."""
+
+    cases: int = 0
+    grouped: int = 0
+
+    def launches(self, phase: Sequence[_Numbered], place: int) -> Iterator[Launch]:
+        """Launch the kernels of a phase that a device runs."""
+        steps = [n.step for n in phase if isinstance(n.step, Step) and n.step.place == place]
+        count = sum(not is_grouped(step.linear) for step in steps)
+        if count:
+            yield Launch(NAME, (place,), (count,), (1,), (self.cases,), place=place)
+        self.cases += count
+        for step in steps:
+            if is_grouped(step.linear):
+                grid, name = grid_of(step.linear), grouped_name(NAME, self.grouped)
+                yield Launch(name, (place,), grid.groups, grid.items, place=place)
+                self.grouped += 1
+
+
+def _places(programs: Sequence[Executable], count: int) -> Iterator[_Place]:
+    ends = [FENCE] * count
     for program in programs:
         offsets = []
-        for size in program.sizes:
-            offsets.append(end)
-            end += (size + 2 * FENCE - 1) // FENCE * FENCE
-        yield _Place(tuple(offsets), end)
+        for place, size in zip(program.places, program.sizes, strict=True):
+            offsets.append(ends[place])
+            ends[place] += (size + 2 * FENCE - 1) // FENCE * FENCE
+        yield _Place(tuple(offsets), tuple(ends))
 
 
-def _phases(programs: Sequence[Executable]) -> Iterator[list[tuple[int, int]]]:
-    """Groups of independent kernels: the first of each program, then the second."""
-    for number in range(max((len(program.kernels) for program in programs), default=0)):
-        phase = [
-            (p, number)
+def _phases(programs: Sequence[Executable]) -> Iterator[list[_Numbered]]:
+    """Groups of independent steps: the first of each program, then the second; device by device."""
+    for number in range(max((len(program.steps) for program in programs), default=0)):
+        own = [
+            _Numbered(p, cast("Step | CopyStep", program.steps[number]))
             for p, program in enumerate(programs)
-            if number < len(program.kernels) and runs(program.kernels[number].linear)
+            if number < len(program.steps)
         ]
+        phase = [n for n in own if isinstance(n.step, CopyStep) or runs(n.step.linear)]
         if phase:
-            yield phase
+            yield sorted(phase, key=_place_of)
+
+
+def _place_of(numbered: _Numbered) -> int:
+    return 0 if isinstance(numbered.step, CopyStep) else numbered.step.place

@@ -13,22 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uop.compiler.runtime.binary import Binary
-from uop.compiler.runtime.device import Built, Device, Launch, Memory
+from uop.compiler.runtime.device import Built, Device, Launch, Memory, Transfer
 from uop.compiler.stages.grid import grid_of, is_grouped, runs, work_items
 from uop.compiler.stages.render import numbers, params, written_params
 from uop.compiler.targets.target import Target
-from uop.interpreter.numeric.storage import constant, np_dtype
-from uop.spec.args import BinaryArg, ConstArg, CustomFunctionArg, GetAddrArg, ParamArg, arg_of
-from uop.spec.conditions.clauses import lacking
+from uop.interpreter.numeric.storage import np_dtype
+from uop.spec.args import BinaryArg, ParamArg, arg_of
 from uop.spec.conditions.inputs import check_slots, misfit
 from uop.spec.conditions.labels import INPUT_C5
-from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import base_of, calls, slot_of, slots_of
-from uop.spec.kernel.functions import CustomFunction, function_named
+from uop.spec.graph import slot_of
+from uop.spec.kernel.functions import CustomFunction
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_value, is_fixed, size
-from uop.spec.properties.symbolic import bind, is_size, is_variable
+from uop.spec.properties.symbolic import bind, is_variable
 from uop.spec.uop import UOp
 
 Array = NDArray[Any]
@@ -52,6 +50,8 @@ class Step:
     """What its variables are, by slot: sizes of the program."""
     binary: Binary | None = None
     """The machine code that runs it, if not that of its source."""
+    place: int = 0
+    """The device that runs it, by its number in the program."""
 
     @property
     def arguments(self) -> tuple[int, ...]:
@@ -81,16 +81,26 @@ class HostStep:
     numbers: tuple[Array, ...]
     buffers: tuple[int, ...]
 
-    def run(self, device: Device, held: Sequence[Memory], buffers: Sequence[UOp]) -> None:
-        """Run the function on the memory of all buffers, by number."""
+    def run(
+        self, devices: Sequence[Device], held: Sequence[Memory], buffers: Sequence[UOp]
+    ) -> None:
+        """Run the function on the memory of all buffers and their devices, by number."""
         given = [
-            typed(device.read(held[k], size_of(u)), np_dtype(u.dtype), (-1,))
+            typed(devices[k].read(held[k], size_of(u)), np_dtype(u.dtype), (-1,))
             for k, u in ((k, buffers[k]) for k in self.buffers)
         ]
         results = self.function.meaning(given, *self.numbers)
         for position, data in zip(self.function.writes, results, strict=True):
             number = self.buffers[position]
-            device.write(held[number], np.array(data, np_dtype(buffers[number].dtype)))
+            devices[number].write(held[number], np.array(data, np_dtype(buffers[number].dtype)))
+
+
+@dataclass(frozen=True, slots=True)
+class CopyStep:
+    """A copy of a buffer to one of the same size on another device, by their numbers."""
+
+    source: int
+    to: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,9 +113,13 @@ class Executable:
     """The PARAM or BUFFER of each input slot; its variables too until they are bound."""
     buffers: tuple[UOp, ...]
     """BUFFERs and BINARYs, in the order of their first use."""
-    steps: tuple[Step | HostStep, ...]
+    steps: tuple[Step | HostStep | CopyStep, ...]
     results: tuple[int, ...]
     """The slots that hold the results."""
+    devices: tuple[str, ...] = ("",)
+    """The names of its devices."""
+    places: tuple[int, ...] = ()
+    """The device of each buffer, by number."""
 
     def names(self) -> dict[UOp, str]:
         """The distinct kernels with their names in the source."""
@@ -119,8 +133,15 @@ class Executable:
 
     @property
     def is_one_source(self) -> bool:
-        """Whether every step is a kernel of the source."""
-        return all(isinstance(step, Step) and step.binary is None for step in self.steps)
+        """Whether every step is a copy or a kernel of the source."""
+        is_built = all(step.binary is None for step in self.kernels)
+        return is_built and not any(isinstance(step, HostStep) for step in self.steps)
+
+    @property
+    def written(self) -> frozenset[int]:
+        """The buffers that its kernels and copies write to."""
+        copied = (step.to for step in self.steps if isinstance(step, CopyStep))
+        return frozenset(copied).union(*(step.written for step in self.kernels))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -194,14 +215,18 @@ class Executable:
         """The launches of its kernels, in order."""
         return [launch for launch in self.launched() if isinstance(launch, Launch)]
 
-    def launched(self) -> list[HostStep | Launch]:
+    def launched(self) -> list[HostStep | Transfer | Launch]:
         """The steps that have work, in order, each kernel as its launch."""
-        names = self.names()
-        return [
-            step if isinstance(step, HostStep) else launch_of(step, names, self.target)
-            for step in self.steps
-            if isinstance(step, HostStep) or runs(step.linear, step.numbers)
-        ]
+        names, sizes = self.names(), self.sizes
+        found: list[HostStep | Transfer | Launch] = []
+        for step in self.steps:
+            if isinstance(step, CopyStep):
+                found.append(Transfer(step.source, step.to, sizes[step.to]))
+            elif isinstance(step, HostStep):
+                found.append(step)
+            elif runs(step.linear, step.numbers):
+                found.append(launch_of(step, names, self.target))
+        return found
 
     def unwritten(self, inputs: Inputs) -> frozenset[int]:
         """The buffers without initial contents."""
@@ -223,7 +248,7 @@ def launch_of(step: Step, names: Mapping[UOp, str], target: Target) -> Launch:
         items = work_items(step.linear, step.numbers)
         size = target.local_size if items else 1
         launch = Launch.covering(name, step.arguments, items, size, integers)
-    return replace(launch, binary=step.binary)
+    return replace(launch, binary=step.binary, place=step.place)
 
 
 def checked_number(variable: UOp, array: Array) -> int:
@@ -236,64 +261,6 @@ def checked_number(variable: UOp, array: Array) -> int:
         said = f"slot {slot}: from {arg.min} to {arg.max}"
         raise INPUT_C5.error_at(variable, said, str(number))
     return number
-
-
-def executable(
-    root: UOp,
-    stored: Sequence[UOp],
-    planned: UOp,
-    target: Target,
-    binaries: Mapping[UOp, Binary],
-) -> Executable:
-    """Read the launches off a planned program; `stored` are the buffers of the results, `binaries`
-    the machine code of some of its kernels.
-    """
-    buffers: dict[UOp, int] = {}
-    steps: list[Step | HostStep] = []
-    for call in calls(planned):
-        body, arguments = call.src[0], dict(enumerate(call.src[1:]))
-        sizes = {slot: a for slot, a in arguments.items() if is_size(a)}
-        places = {slot: buffers.setdefault(base_of(a), len(buffers))
-                  for slot, a in arguments.items() if slot not in sizes}  # fmt: skip
-        if body.op is Op.CUSTOMFUNCTION:
-            steps.append(_host_step(body, tuple(places.values())))
-        else:
-            steps.append(Step(body, places, sizes, binaries.get(body)))
-    _check_addresses(steps, target)
-    kind = root.op if root.dtype is dtypes.void else Op.LOAD
-    kind = {Op.TUPLE: Op.TUPLE, Op.FUNCTION: Op.TUPLE, Op.LOAD: Op.LOAD}.get(kind, Op.SINK)
-    return Executable(
-        target, kind, slots_of(root), tuple(buffers), tuple(steps), tuple(map(slot_of, stored))
-    )
-
-
-def _check_addresses(steps: Sequence[Step | HostStep], target: Target) -> None:
-    """UnsupportedError for addresses that may differ where the program has one (D-103)."""
-    taken: dict[int, list[UOp]] = {}
-    for number, step in enumerate(steps):
-        found = [] if isinstance(step, HostStep) else step.linear.src
-        if addresses := [u for u in found if u.op is Op.GETADDR]:
-            taken[number] = addresses
-    devices = {arg_of(u, GetAddrArg).device for found in taken.values() for u in found}
-    if len(devices) > 1:
-        names = ", ".join(sorted(devices))
-        raise UnsupportedError(f"GETADDR on {names}: a program is compiled for one device")
-    first, last = min(taken, default=0), max(taken, default=0)
-    if first != last and not target.keeps_addresses:
-        raise UnsupportedError(
-            f"GETADDR in {len(taken)} launches: on {target.name} memory may move between them"
-        )
-    if any(isinstance(step, HostStep) for step in steps[first:last]):
-        raise UnsupportedError("GETADDR before and behind a function of the host")
-
-
-def _host_step(body: UOp, buffers: tuple[int, ...]) -> HostStep:
-    for u in body.src:
-        if u.op is not Op.CONST:
-            raise lacking("CUSTOMFUNCTION.n2", u.op.name, u)
-    numbers = tuple(constant(arg_of(u, ConstArg).bits, u.dtype) for u in body.src)
-    function = function_named(arg_of(body, CustomFunctionArg).name, len(buffers), len(numbers))
-    return HostStep(function, numbers, buffers)
 
 
 def initial(u: UOp, inputs: Inputs) -> Array:

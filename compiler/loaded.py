@@ -1,6 +1,7 @@
 """A compiled program on a device: built once, with memory of its own, run again and again.
 
-Its kernels and copies go to one queue in their order, and only reading a result waits for them.
+Its kernels and copies go to one queue in their order, and only reading a result waits for them. On
+several devices each has a queue, which waits for that of another one where it copies from there.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
+from typing import cast
 
 from uop.compiler.array import DeviceArray
 from uop.compiler.execute import (
@@ -24,7 +26,7 @@ from uop.compiler.execute import (
 )
 from uop.compiler.runtime.binary import Binary
 from uop.compiler.runtime.cuda_host import HOST
-from uop.compiler.runtime.device import Built, Device, Launch, Memory
+from uop.compiler.runtime.device import Built, Device, Launch, Memory, Transfer, transfer
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import slot_of
@@ -39,8 +41,12 @@ Kept = DeviceArray | tuple[DeviceArray, ...] | dict[int, DeviceArray]
 class Block:
     """Memory of a device, and its size in bytes."""
 
+    device: Device
     memory: Memory
     size: int
+
+    def free(self) -> None:
+        self.device.free(self.memory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,7 @@ class Loaded:
 
     def __init__(self, executable: Executable, source: str, device: Device | None = None) -> None:
         self.executable, self.source = executable, source
-        self.device = device or _device_of(executable)
+        self.devices = _devices_of(executable, device)
         self.is_closed = False
         self._built: dict[Binary | None, Built] = {}
         self._scratch: dict[int, Block] = {}
@@ -90,7 +96,7 @@ class Loaded:
         """Give back the memory that no DeviceArray has."""
         self.is_closed = True
         for block in (*self._scratch.values(), *self._spare):
-            self.device.free(block.memory)
+            block.free()
         self._scratch.clear()
         self._spare.clear()
 
@@ -118,12 +124,22 @@ class Loaded:
         held = [self._held(n, u, bound, given, results) for n, u in enumerate(bound.buffers)]
         return Prepared(bound, held, results)
 
-    def launch(self, step: HostStep | Launch, prepared: Prepared) -> None:
-        """Run a step on prepared memory; a kernel is put on the queue of the device."""
-        if isinstance(step, HostStep):
-            step.run(self.device, prepared.held, prepared.bound.buffers)
+    def launch(self, step: HostStep | Transfer | Launch, prepared: Prepared) -> None:
+        """Run a step on prepared memory; a kernel or a copy is put on the queue of its device."""
+        bound, held = prepared.bound, prepared.held
+        if isinstance(step, Launch):
+            self.devices[step.place].launch(self._loaded(step.binary), step, held)
+            return
+        devices = [self.devices[place] for place in bound.places]
+        if isinstance(step, Transfer):
+            transfer(step, devices, held)
         else:
-            self.device.launch(self._loaded(step.binary), step, prepared.held)
+            step.run(devices, held, bound.buffers)
+
+    def finish(self) -> None:
+        """Wait until all queues are empty."""
+        for device in self.devices:
+            device.finish()
 
     def _run(self, inputs: Given) -> Prepared:
         prepared = self.prepare(inputs)
@@ -140,68 +156,74 @@ class Loaded:
         results: dict[int, DeviceArray],
     ) -> Memory:
         """The memory of a buffer with its initial contents; enters that of a result."""
+        device = self.devices[bound.places[number]]
         if u.op is not Op.BUFFER:
-            return self._own(number, u, None)
+            return self._own(number, u, None, device)
         data = given.get(slot_of(u))
         if slot_of(u) not in bound.results:
-            return data.memory if isinstance(data, DeviceArray) else self._own(number, u, data)
-        array = data if isinstance(data, DeviceArray) else self._result(u, data)
+            if isinstance(data, DeviceArray):
+                return data.memory
+            return self._own(number, u, data, device)
+        array = data if isinstance(data, DeviceArray) else self._result(u, data, device)
         results[slot_of(u)] = array
         return array.memory
 
-    def _own(self, number: int, u: UOp, data: Array | None) -> Memory:
+    def _own(self, number: int, u: UOp, data: Array | None, device: Device) -> Memory:
         """The memory of a buffer that holds no result: kept for the next run, and grown."""
         block = self._scratch.get(number)
         if block is None or block.size < size_of(u):
             if block is not None:
-                self.device.free(self._scratch.pop(number).memory)
-            self._scratch[number] = block = self._allocated(u, data)
+                self._scratch.pop(number).free()
+            self._scratch[number] = block = _allocated(u, data, device)
         elif data is not None:
-            self.device.write(block.memory, data)
+            device.write(block.memory, data)
         return block.memory
 
-    def _result(self, u: UOp, data: Array | None) -> DeviceArray:
+    def _result(self, u: UOp, data: Array | None, device: Device) -> DeviceArray:
         """An array for a result, in the memory of an earlier one where that is free."""
-        fitting = [block for block in self._spare if block.size == size_of(u)]
+        need = device, size_of(u)
+        fitting = [block for block in self._spare if (block.device, block.size) == need]
         if fitting:
             block = fitting[0]
             self._spare.remove(block)
             if data is not None:
-                self.device.write(block.memory, data)
+                device.write(block.memory, data)
         else:
-            block = self._allocated(u, data)
+            block = _allocated(u, data, device)
         return DeviceArray(
-            self.device,
+            device,
             np_dtype(u.dtype),
             tuple(map(int, u.shape)),
             block.memory,
-            partial(self._returned, block.size),
+            partial(self._returned, block),
         )
 
-    def _allocated(self, u: UOp, data: Array | None) -> Block:
-        """New memory with contents: data, those of a BINARY, or bytes that no result has."""
-        block = Block(self.device.allocate(size_of(u)), size_of(u))
-        self.device.write(block.memory, initial(u, {}) if data is None else data)
-        return block
-
-    def _returned(self, size: int, memory: Memory) -> None:
+    def _returned(self, block: Block, _: Memory) -> None:
         if self.is_closed:
-            self.device.free(memory)
+            block.free()
         else:
-            self._spare.append(Block(memory, size))
+            self._spare.append(block)
 
     def _loaded(self, binary: Binary | None) -> Built:
+        """What the first device has built, which runs on all."""
         if binary not in self._built:
-            made = build(self.device, self.source) if binary is None else load(self.device, binary)
+            first = self.devices[0]
+            made = build(first, self.source) if binary is None else load(first, binary)
             self._built[binary] = made
         return self._built[binary]
 
     def _check_arrays(self, bound: Executable, given: Given) -> None:
         """Errors for a DeviceArray that the program cannot use."""
         arrays = {slot: a for slot, a in given.items() if isinstance(a, DeviceArray)}
+        places = {
+            slot_of(u): place
+            for u, place in zip(bound.buffers, bound.places, strict=True)
+            if u.op is Op.BUFFER
+        }
         for slot, array in arrays.items():
-            if array.device is not self.device:
-                there, here = array.device.name, self.device.name
+            device = self.devices[places.get(slot, 0)]
+            if array.device is not device:
+                there, here = array.device.name, device.name
                 raise UnsupportedError(f"slot {slot}: an array on {there}, expected {here}")
             if slot not in bound.results:
                 continue
@@ -211,6 +233,19 @@ class Loaded:
                 raise UnsupportedError(f"slot {slot}: the program writes to the array of two slots")
 
 
-def _device_of(executable: Executable) -> Device:
-    """The device of the target; the host where there are functions of the host alone."""
-    return open_device(executable.target) if executable.kernels else HOST
+def _allocated(u: UOp, data: Array | None, device: Device) -> Block:
+    """New memory with contents: data, those of a BINARY, or bytes that no result has."""
+    block = Block(device, device.allocate(size_of(u)), size_of(u))
+    device.write(block.memory, initial(u, {}) if data is None else data)
+    return block
+
+
+def _devices_of(executable: Executable, device: Device | None) -> Sequence[Device]:
+    """The devices of a program: that of the target, or its peers if there are several; the host
+    where there are functions of the host alone.
+    """
+    first = device
+    if first is None:
+        first = open_device(executable.target) if executable.kernels else cast(Device, HOST)
+    count = len(executable.devices)
+    return (first,) if count == 1 else first.peers(count)

@@ -8,7 +8,7 @@ from functools import partial
 from inspect import getdoc, getmodule
 
 from uop.compiler.barriers import refuse_divergent
-from uop.compiler.execute import Executable, Inputs, Output, executable
+from uop.compiler.execute import Executable, Inputs, Output
 from uop.compiler.kernels import binaries_of, first_stage, with_constants, without_binaries
 from uop.compiler.loaded import Loaded
 from uop.compiler.rewrite import Fired, quietly
@@ -28,6 +28,7 @@ from uop.compiler.stages.rangeify import rangeify
 from uop.compiler.stages.render import kernel_names, render
 from uop.compiler.stages.scalars import graphs_in_scalars
 from uop.compiler.stages.select import rules_for, select, selected_for
+from uop.compiler.steps import executable
 from uop.compiler.targets.cuda import CUDA, CUDA_HOST
 from uop.compiler.targets.opencl import OPENCL
 from uop.compiler.targets.target import Target

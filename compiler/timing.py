@@ -10,7 +10,6 @@ from statistics import median
 import numpy as np
 
 from uop.compiler.costs import Cost, cost_of
-from uop.compiler.execute import HostStep
 from uop.compiler.loaded import Given, Loaded
 from uop.compiler.runtime.device import Device, Launch, upload
 from uop.compiler.stages.grid import runs
@@ -48,14 +47,14 @@ def kernel_times(loaded: Loaded, inputs: Given, turns: int = TURNS) -> list[Kern
     found: list[KernelTime] = []
     for step in prepared.bound.launched():
         loaded.launch(step, prepared)
-        if isinstance(step, HostStep):
+        if not isinstance(step, Launch):
             continue
         launch = step
 
         def again() -> None:
             loaded.launch(launch, prepared)  # noqa: B023
 
-        seconds = time_of(again, loaded.device.finish, turns)
+        seconds = time_of(again, loaded.finish, turns)
         found.append(KernelTime(launch, seconds, cost_of(next(kernels))))
     return found
 

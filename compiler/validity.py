@@ -91,6 +91,14 @@ def expand(u: UOp, shape: Shape) -> UOp:
     return u if u.shape == shape else UOp(Op.EXPAND, u, dims(shape))
 
 
+def absent(like: UOp) -> UOp:
+    """INVALID elements, of the shape and dtype of a value: padding of nothing."""
+    shape = like.shape
+    start = dims(0 for _ in (1, *shape))
+    nothing = UOp(Op.SHRINK, full(const(0, like.dtype), (1, *shape)), start, dims((0, *shape)))
+    return UOp(Op.RESHAPE, UOp(Op.PAD, nothing, start, dims((1, *shape))), dims(shape))
+
+
 def both(a: UOp | None, b: UOp | None) -> UOp | None:
     """AND of two masks; None is true everywhere."""
     if a is None or b is None:

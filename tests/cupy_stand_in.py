@@ -26,6 +26,9 @@ ELF = b"\x7fELF"
 WRONG_ADDRESS = "wrong_address"
 """A kernel of this name accesses a wrong address: every later call fails."""
 LOST: list[str] = []
+DEVICES = 2
+CURRENT = [0]
+"""The current device, behind those that were it before."""
 COMPILED: list[tuple[str, ...]] = []
 """The options of each compilation."""
 
@@ -182,13 +185,54 @@ nvrtc = SimpleNamespace(
     getSupportedArchs=lambda: (75, 80, 86, 87, 88, 89, 90, 100, 103, 107, 110, 120, 121),
     getVersion=lambda: (13, 0),
 )
+
+
+class Device:
+    """A device, which is the current one inside a `with`."""
+
+    compute_capability = str(CAPABILITY)
+
+    def __init__(self, number: int | None = None) -> None:
+        self.id = CURRENT[-1] if number is None else number
+
+    def __enter__(self) -> Device:
+        CURRENT.append(self.id)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        CURRENT.pop()
+
+
+class Stream:
+    """A stream of the device on which it is made; what is put on it has ended."""
+
+    def __init__(self, non_blocking: bool) -> None:
+        self.device = CURRENT[-1]
+
+    def __enter__(self) -> Stream:
+        assert self.device == CURRENT[-1]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def record(self) -> object:
+        assert self.device == CURRENT[-1]
+        return object()
+
+    def wait_event(self, event: object) -> None:
+        check()
+
+
 cuda = SimpleNamespace(
-    Device=lambda: SimpleNamespace(id=0, compute_capability=str(CAPABILITY)),
+    Device=Device,
+    Stream=Stream,
     function=SimpleNamespace(Module=Module),
     memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
     driver=SimpleNamespace(CUDADriverError=CUDADriverError),
     runtime=SimpleNamespace(
         CUDARuntimeError=CUDARuntimeError,
+        getDeviceCount=lambda: DEVICES,
         deviceSynchronize=check,
         driverGetVersion=lambda: 13000,
         runtimeGetVersion=lambda: 13000,

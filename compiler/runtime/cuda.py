@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from uop.compiler.runtime.device import (
     Built,
     Compiler,
     Contents,
+    Device,
     Launch,
     Runs,
     as_bytes,
@@ -82,7 +83,7 @@ def open_cuda() -> CUDADevice:
         raise UnsupportedError(f"no CUDA device: {error}") from error
     compiler = ".".join(map(str, nvrtc.getVersion()))
     about = f"CUDA {version // 1000}.{version % 1000 // 10}, NVRTC {compiler}, {architecture}"
-    return CUDADevice(properties["name"].decode(), about, architecture, cupy)
+    return CUDADevice(properties["name"].decode(), about, architecture, cupy, device.id)
 
 
 def architecture_for(capability: str, known: Sequence[int]) -> str:
@@ -102,12 +103,24 @@ def architecture_for(capability: str, known: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BuiltCUDA:
-    """A loaded CUDA module."""
+    """A loaded CUDA module, which each device loads when it first runs a kernel of it."""
 
-    module: Any
+    code: bytes
+    cupy: Any
+    modules: dict[int, Any] = field(default_factory=dict)
+    """The modules by the number of the device."""
 
     def kernel(self, name: str) -> Any:
-        return self.module.get_function(name)
+        return self.module().get_function(name)
+
+    def module(self) -> Any:
+        """That of the current device."""
+        number = self.cupy.cuda.Device().id
+        if number not in self.modules:
+            module = self.cupy.cuda.function.Module()
+            module.load(self.code)
+            self.modules[number] = module
+        return self.modules[number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +144,14 @@ def open_compiler() -> Compiler:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CUDADevice(Runs):
-    """The current CUDA device with its default stream."""
+    """The current CUDA device with its default stream, or one of several, each with a stream."""
 
     name: str
     version: str
     architecture: str
     cupy: Any
+    number: int
+    stream: Any = None
 
     @property
     def machine(self) -> str:
@@ -155,13 +170,14 @@ class CUDADevice(Runs):
         return self.load(self.compile(source))
 
     def load(self, code: bytes) -> BuiltCUDA:
-        module = self.cupy.cuda.function.Module()
+        built = BuiltCUDA(code, self.cupy)
         try:
-            module.load(code)
+            with self._current():
+                built.module()
         except self._errors as error:
             self._check_alive(error)
             raise BackendError(f"{self.name} refuses the module: {error}") from error
-        return BuiltCUDA(module)
+        return built
 
     def allocate(self, size: int) -> Any:
         with self._reported():
@@ -177,9 +193,10 @@ class CUDADevice(Runs):
         with self._reported():
             return cast(Contents, self.cupy.asnumpy(memory[:size]))
 
-    def copy(self, source: Any, to: Any, size: int) -> None:
-        with self._reported():
-            to.data.copy_from_device_async(source.data, size)
+    def copy(self, source: Any, to: Any, size: int, source_at: int = 0, to_at: int = 0) -> None:
+        if size:
+            with self._reported():
+                to[to_at:].data.copy_from_device_async(source[source_at:].data, size)
 
     def launch(self, built: Built, launch: Launch, held: Sequence[Any]) -> None:
         if not all(launch.groups):
@@ -189,9 +206,33 @@ class CUDADevice(Runs):
         with self._reported():
             built.kernel(launch.kernel)(launch.groups, launch.local_size, tuple(arguments))
 
+    def wait_for(self, other: Device) -> None:
+        peer = cast(CUDADevice, other)
+        with peer._reported():
+            event = peer.stream.record()
+        with self._reported():
+            self.stream.wait_event(event)
+
     def finish(self) -> None:
         with self._reported():
             self.cupy.cuda.runtime.deviceSynchronize()
+
+    def peers(self, count: int) -> Sequence[CUDADevice]:
+        """The devices of this architecture, from this one on, each with a stream; where there are
+        fewer, streams that share them.
+        """
+        cuda = self.cupy.cuda
+        there = range(cuda.runtime.getDeviceCount())
+        own = cuda.Device(self.number).compute_capability
+        alike = [n for n in there if cuda.Device(n).compute_capability == own]
+        first, found = alike.index(self.number), []
+        for k in range(count):
+            number = alike[(first + k) % len(alike)]
+            with cuda.Device(number):
+                stream = cuda.Stream(non_blocking=True)
+            name = f"{self.name}, stream {k + 1} of {count} on device {number}"
+            found.append(replace(self, name=name, number=number, stream=stream))
+        return found
 
     def free(self, memory: Any) -> None:
         """Nothing: cupy takes memory back, in the order of its stream, when no name has it."""
@@ -210,10 +251,20 @@ class CUDADevice(Runs):
         return self.cupy.from_dlpack(data)
 
     @contextmanager
+    def _current(self) -> Iterator[None]:
+        """Make the device and its stream those that cupy uses."""
+        if self.stream is None:
+            yield
+        else:
+            with self.cupy.cuda.Device(self.number), self.stream:
+                yield
+
+    @contextmanager
     def _reported(self) -> Iterator[None]:
         """DeviceLostError where this process cannot use the device any more, else LaunchError."""
         try:
-            yield
+            with self._current():
+                yield
         except self.cupy.cuda.memory.OutOfMemoryError as error:
             self._check_alive(error)
             raise OutOfMemoryError(f"{self.name}: {error}") from error

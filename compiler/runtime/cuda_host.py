@@ -18,7 +18,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from uop.compiler.runtime.device import ALIGNMENT, Built, Contents, Launch, Runs, as_bytes
+from uop.compiler.runtime.device import (
+    ALIGNMENT,
+    Built,
+    Contents,
+    Device,
+    Launch,
+    Runs,
+    as_bytes,
+)
+from uop.compiler.runtime.queued import Queued
 from uop.spec.errors import BackendError, LaunchError, UnsupportedError
 
 OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w")
@@ -113,15 +122,24 @@ class CUDAHostDevice(Runs):
     def read(self, memory: Contents, size: int) -> Contents:
         return memory[:size].copy()
 
-    def copy(self, source: Contents, to: Contents, size: int) -> None:
-        to[:size] = source[:size]
+    def copy(
+        self, source: Contents, to: Contents, size: int, source_at: int = 0, to_at: int = 0
+    ) -> None:
+        to[to_at : to_at + size] = source[source_at : source_at + size]
 
     def launch(self, built: Built, launch: Launch, held: Sequence[Contents]) -> None:
         if all(launch.groups):
             cast(BuiltCUDAHost, built).launch(launch, held)
 
+    def wait_for(self, other: Device) -> None:
+        """Nothing: what is launched has ended."""
+
     def finish(self) -> None:
         """Nothing: a launch has ended when it returns."""
+
+    def peers(self, count: int) -> Sequence[Device]:
+        """Queues that run as late as they may."""
+        return [Queued(cast(Device, self), k + 1, count) for k in range(count)]
 
     def free(self, memory: Contents) -> None:
         """Nothing: memory goes when no name has it."""

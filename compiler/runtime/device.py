@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ class Launch:
     integers: tuple[int, ...] = ()
     binary: Binary | None = None
     """The machine code that the kernel is in; None for that of the source."""
+    place: int = 0
+    """The device, by its number in the program."""
 
     @classmethod
     def covering(
@@ -49,6 +51,19 @@ class Launch:
         rounded = zip(items, local_size, strict=True)
         groups = tuple(-(-i // n) for i, n in rounded)
         return cls(kernel, buffers, groups, local_size, integers)
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """A copy of some bytes from one buffer to another one, by their numbers, on two devices."""
+
+    source: int
+    to: int
+    size: int
+    source_at: int = 0
+    """The first byte that is copied."""
+    to_at: int = 0
+    """The byte that it becomes."""
 
 
 class Built(Protocol):
@@ -102,14 +117,25 @@ class Device(Compiler, Protocol):
     def read(self, memory: Memory, size: int) -> Contents:
         """The first bytes of some memory, after all that was launched before."""
 
-    def copy(self, source: Memory, to: Memory, size: int) -> None:
-        """Put a copy of the first bytes of some memory on the queue of the device."""
+    def copy(
+        self, source: Memory, to: Memory, size: int, source_at: int = 0, to_at: int = 0
+    ) -> None:
+        """Put a copy of some bytes on the queue of the device, from its own memory or a peer's."""
 
     def launch(self, built: Built, launch: Launch, held: Sequence[Memory]) -> None:
         """Put a launch over these buffers on the queue of the device; LaunchError."""
 
+    def wait_for(self, other: Device) -> None:
+        """Let what is put on the queue from now on wait for all that is on the queue of a peer."""
+
     def finish(self) -> None:
         """Wait until the queue is empty; LaunchError for what went wrong there."""
+
+    def peers(self, count: int) -> Sequence[Device]:
+        """So many devices like this one, each with a queue of its own: other ones, parts of this
+        one, or where there are not enough queues that share them. What one of them has built runs
+        on all, and they copy from each other.
+        """
 
     def free(self, memory: Memory) -> None:
         """Give memory back, when all that was launched before has ended."""
@@ -141,13 +167,7 @@ class Runs:
     def run(
         self: Device, built: Built, launches: Sequence[Launch], buffers: Sequence[Contents]
     ) -> list[Contents]:
-        held = [upload(self, contents) for contents in buffers]
-        for launch in launches:
-            self.launch(built, launch, held)
-        found = [self.read(m, c.nbytes) for m, c in zip(held, buffers, strict=True)]
-        for memory in held:
-            self.free(memory)
-        return [f.view(c.dtype).reshape(c.shape) for f, c in zip(found, buffers, strict=True)]
+        return run_on([self] * max(len(buffers), 1), built, launches, buffers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,14 +209,22 @@ class Around(Runs):
     def read(self, memory: Memory, size: int) -> Contents:
         return self.device.read(memory, size)
 
-    def copy(self, source: Memory, to: Memory, size: int) -> None:
-        self.device.copy(source, to, size)
+    def copy(
+        self, source: Memory, to: Memory, size: int, source_at: int = 0, to_at: int = 0
+    ) -> None:
+        self.device.copy(source, to, size, source_at, to_at)
 
     def launch(self, built: Built, launch: Launch, held: Sequence[Memory]) -> None:
         self.device.launch(built, launch, held)
 
+    def wait_for(self, other: Device) -> None:
+        self.device.wait_for(cast(Around, other).device)
+
     def finish(self) -> None:
         self.device.finish()
+
+    def peers(self, count: int) -> Sequence[Device]:
+        return [replace(self, device=peer) for peer in self.device.peers(count)]
 
     def free(self, memory: Memory) -> None:
         self.device.free(memory)
@@ -209,6 +237,37 @@ class Around(Runs):
 
     def imported(self, data: Any) -> Any:
         return self.device.imported(data)
+
+
+def run_on(
+    devices: Sequence[Device],
+    built: Built,
+    work: Sequence[Launch | Transfer],
+    buffers: Sequence[Contents],
+) -> list[Contents]:
+    """Upload each buffer to the device of its number, run the work in order, return the final
+    contents of each.
+    """
+    held = [upload(devices[k], contents) for k, contents in enumerate(buffers)]
+    for each in work:
+        if isinstance(each, Transfer):
+            transfer(each, devices, held)
+        else:
+            devices[each.place].launch(built, each, held)
+    found = [devices[k].read(held[k], contents.nbytes) for k, contents in enumerate(buffers)]
+    for k, memory in enumerate(held):
+        devices[k].free(memory)
+    return [f.view(c.dtype).reshape(c.shape) for f, c in zip(found, buffers, strict=True)]
+
+
+def transfer(t: Transfer, devices: Sequence[Device], held: Sequence[Memory]) -> None:
+    """Copy between two buffers of `held`, each on the device of its number: after what is on the
+    queue of the one, and before what comes there later, which may overwrite it.
+    """
+    source, to = devices[t.source], devices[t.to]
+    to.wait_for(source)
+    to.copy(held[t.source], held[t.to], t.size, t.source_at, t.to_at)
+    source.wait_for(to)
 
 
 def upload(device: Device, contents: Contents) -> Memory:

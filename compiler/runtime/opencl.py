@@ -11,14 +11,16 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from uop.compiler.runtime.device import (
     Built,
     Contents,
+    Device,
     Launch,
     Runs,
     as_bytes,
@@ -180,7 +182,7 @@ class OpenCLDevice(Runs):
 
     @property
     def machine(self) -> str:
-        return f"{self.name} ({self.version})"
+        return f"{self.context.devices[0].name.strip()} ({self.version})"
 
     def runs(self, machine: str) -> bool:
         return machine == self.machine
@@ -195,7 +197,8 @@ class OpenCLDevice(Runs):
 
     def load(self, code: bytes) -> BuiltOpenCL:
         try:
-            program = self.cl.Program(self.context, self.context.devices, [code])
+            there = self.context.devices
+            program = self.cl.Program(self.context, there, [code] * len(there))
         except self.cl.Error as error:
             raise BackendError(f"{self.name} refuses the binary: {error}") from error
         return self._built(program, "binary")
@@ -228,10 +231,11 @@ class OpenCLDevice(Runs):
                 self.cl.enqueue_copy(self.queue, result, memory)
         return result
 
-    def copy(self, source: Any, to: Any, size: int) -> None:
+    def copy(self, source: Any, to: Any, size: int, source_at: int = 0, to_at: int = 0) -> None:
         if size:
+            at = {"src_offset": source_at, "dst_offset": to_at}
             with self._reported():
-                self.cl.enqueue_copy(self.queue, to, source, byte_count=size)
+                self.cl.enqueue_copy(self.queue, to, source, byte_count=size, **at)
 
     def launch(self, built: Built, launch: Launch, held: Sequence[Any]) -> None:
         if not all(launch.groups):
@@ -243,9 +247,23 @@ class OpenCLDevice(Runs):
             kernel.set_args(*(held[i] for i in launch.buffers), *map(np.int64, launch.integers))
             self.cl.enqueue_nd_range_kernel(self.queue, kernel, size, launch.local_size)
 
+    def wait_for(self, other: Device) -> None:
+        queue = cast(OpenCLDevice, other).queue
+        with self._reported():
+            event = self.cl.enqueue_marker(queue)
+            # Only what was flushed is certain to run while another queue waits for it.
+            queue.flush()
+            self.cl.enqueue_barrier(self.queue, wait_for=[event])
+
     def finish(self) -> None:
         with self._reported():
             self.queue.finish()
+
+    def peers(self, count: int) -> Sequence[OpenCLDevice]:
+        """Devices in one context: those of the platform that are like this one, else equal parts of
+        it, else some that share them.
+        """
+        return _peers(self, count)
 
     def free(self, memory: Any) -> None:
         # The queue keeps what its launches use.
@@ -291,6 +309,34 @@ class OpenCLDevice(Runs):
             yield
         except self.cl.Error as error:
             raise LaunchError(f"{self.name}: {error}") from error
+
+
+@cache
+def _peers(device: OpenCLDevice, count: int) -> Sequence[OpenCLDevice]:
+    cl, own = device.cl, device.context.devices[0]
+    alike = [d for d in own.platform.get_devices() if d.name == own.name and d != own]
+    there, what = [own, *alike], "device"
+    if len(there) < count:
+        parts = _parts(cl, own, count)
+        there, what = (parts, "part") if parts else (there, "queue")
+    context = cl.Context(there[:count])
+    return [
+        replace(
+            device,
+            name=f"{device.name}, {what} {k + 1} of {count}",
+            context=context,
+            queue=cl.CommandQueue(context, there[k % len(there)]),
+        )
+        for k in range(count)
+    ]
+
+
+def _parts(cl: Any, device: Any, count: int) -> list[Any]:
+    """Equal parts of a device; none where it has too few compute units, or cannot be divided."""
+    units, equally = device.max_compute_units // count, cl.device_partition_property.EQUALLY
+    if not units or equally not in device.partition_properties:
+        return []
+    return list(device.create_sub_devices([equally, units]))[:count]
 
 
 def main(library: str) -> None:

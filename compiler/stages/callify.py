@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from uop.compiler.rewrite import Fired, quietly
-from uop.compiler.stages.contents import Step, Steps
+from uop.compiler.stages.contents import TEMPORARY, Step, Steps
+from uop.compiler.stages.devices import is_on_several, on_single_devices
 from uop.spec.args import GetTupleArg
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import PRECOMPILED, all_inlined, written
@@ -27,11 +28,15 @@ def callify(root: UOp, fired: Fired = quietly) -> UOp:
 
     A buffer is AFTER the STOREs and CALLs that must run before.
     """
-    plain = all_inlined([root], keep=lambda u: u is not root and _is_called(u))[root]
+    is_split = is_on_several(root)
+    keep = (lambda u: False) if is_split else (lambda u: u is not root and _is_called(u))
+    plain = all_inlined([root], keep=keep)[root]
+    if is_split:
+        plain = on_single_devices(plain)
     order = toposort([plain], _outside_kernels)
     _reject_kernels(order)
-    _reject_shards(order)
-    return _Ordered(Steps(_with_views(order), written(root))).sink()
+    returned = [u for u in written(plain) if u.tag != TEMPORARY]
+    return _Ordered(Steps(_with_views(order), returned)).sink()
 
 
 def _is_called(function: UOp) -> bool:
@@ -51,16 +56,6 @@ def _reject_kernels(order: Iterable[UOp]) -> None:
     for u in order:
         if u.op in BELOW_THE_GRAPH:
             raise UnsupportedError(f"callify: {u.op.name} in a tensor graph")
-
-
-def _reject_shards(order: Iterable[UOp]) -> None:
-    """UnsupportedError for sharded values: later stages compile for one device."""
-    for u in order:
-        if isinstance(u.device, tuple):
-            names = ", ".join(u.device)
-            raise UnsupportedError(
-                f"callify: {u.op.name} on the devices ({names}); a program is compiled for one"
-            )
 
 
 def _with_views(order: Sequence[UOp]) -> UOp:

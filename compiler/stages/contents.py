@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from uop.compiler.stages.lower import unsigned
-from uop.compiler.validity import TRUE, Validity, both, expand, full
+from uop.compiler.validity import TRUE, Split, Validity, absent, both, expand, full
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, GetTupleArg, ParamArg, ReduceArg, arg_of
 from uop.spec.conditions.labels import CALLIFY_TARGET
 from uop.spec.dtype import dtypes
@@ -81,6 +81,7 @@ class Steps:
         self._states = {u: [_State(placeholder(u), frozenset())] for u in self.inputs.values()}
         self._versions = {states[0].version for states in self._states.values()}
         self._tuples: dict[UOp, Sequence[UOp]] = {}
+        self._crossing = _crossing(self._order)
         results = self._results()
         self._fresh = max(self.inputs, default=-1) + 1 + len(results)
         for u in self._order:
@@ -88,7 +89,7 @@ class Steps:
                 self._tuples[u] = self._function(u)
             elif u.op is Op.CALL:
                 self._call(u)
-            elif u.dtype is not dtypes.void:
+            elif u.dtype is not dtypes.void and u not in self.values:
                 self.values[u] = self._value(u)
         self.outputs = self._outputs(results)
         """The BUFFER of each result, with its last version."""
@@ -139,6 +140,9 @@ class Steps:
         if u.op is Op.GETADDR:
             memory = placeholder(base_of(u.src[0]), space=AddrSpace.GLOBAL)
             return u.with_src([viewed(u.src[0], memory, self.values)])
+        if u in self._crossing:
+            self._copy_over(self._crossing[u])
+            return self.values[u]
         if u.op is Op.LOAD and u.src[0].addrspace is not None:
             return self._loaded(u)
         if u.op is not Op.AFTER:
@@ -157,6 +161,37 @@ class Steps:
             alt = others[0] if others else const(0, u.dtype)
             contents = UOp(Op.WHERE, split.mask, split.value, alt)
         return u.with_src([contents, *others])
+
+    def _copy_over(self, loads: Iterable[UOp]) -> None:
+        """Copy parts of a value to other devices: each from a buffer there to one here. What is
+        absent stays absent, by its mask.
+        """
+        parts: dict[UOp, Split] = {}
+        for u in loads:
+            source = u.src[0]
+            if source not in self.values:
+                whole, *window = source.src
+                self.values[source] = source.with_src([self.values[whole], *window])
+            there = (
+                self._loaded(u)
+                if source.addrspace is not None
+                else u.with_src([self.values[source]])
+            )
+            parts[u] = self.validity.split(there.src[0])
+        stored = [v for split in parts.values() for v in (split.value, split.mask) if v is not None]
+        here = [v for v in dict.fromkeys(stored) if v.device is not None]
+        versions = dict(zip(here, self._in_memory(here), strict=True))
+        for u, split in parts.items():
+            value, mask = (self._received(v, u, versions) for v in (split.value, split.mask))
+            assert value is not None
+            self.values[u] = value if mask is None else UOp(Op.WHERE, mask, value, absent(value))
+
+    def _received(self, v: UOp | None, load: UOp, versions: Mapping[UOp, UOp]) -> UOp | None:
+        """The version of a value on the device of a LOAD; what has none is computed there."""
+        if v is None or v not in versions:
+            return v
+        copied = UOp(Op.LOAD, versions[v], arg=load.arg)
+        return self._function_into({self.temporary(copied): copied})[0]
 
     def _effects(self, u: UOp) -> list[UOp]:
         """The effects that a node is or depends on, in an order in which they may run."""
@@ -294,14 +329,28 @@ class Steps:
         return tuple(versions.get(v, v) for v in values)
 
     def _function_into(self, values: Mapping[UOp, UOp]) -> Sequence[UOp]:
-        """Add a FUNCTION that computes values into buffers, if any; return their versions."""
-        return self._step(*_called(values.values()), values) if values else ()
+        """Add a FUNCTION on each device that computes values there; return their versions."""
+        made: dict[UOp, UOp] = {}
+        for device in dict.fromkeys(buffer.device for buffer in values):
+            here = {buffer: v for buffer, v in values.items() if buffer.device == device}
+            made.update(zip(here, self._step(*_called(here.values()), here), strict=True))
+        return [made[buffer] for buffer in values]
 
     def _step(self, body: UOp, arguments: tuple[UOp, ...], targets: Iterable[UOp]) -> Sequence[UOp]:
         made = {buffer: placeholder(buffer, self._slot()) for buffer in targets}
         self.steps.append(Step(body, arguments, made))
         self._versions.update(made.values())
         return [*made.values()]
+
+
+def _crossing(order: Iterable[UOp]) -> dict[UOp, list[UOp]]:
+    """For each LOAD to another device the LOADs of parts of the same value."""
+    found: dict[UOp, list[UOp]] = {}
+    for u in order:
+        if u.op is Op.LOAD and u.src[0].device not in (None, u.device):
+            source = u.src[0].src[0] if u.src[0].op is Op.SHRINK else u.src[0]
+            found.setdefault(source, []).append(u)
+    return {u: loads for loads in found.values() for u in loads}
 
 
 def _behind(place: UOp, gate: UOp) -> UOp:

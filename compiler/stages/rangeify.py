@@ -18,7 +18,7 @@ from uop.compiler.stages.lower import Lowering
 from uop.compiler.stages.sites import Kernel
 from uop.compiler.stages.split import split
 from uop.compiler.validity import Validity
-from uop.spec.args import AxisType, BufferArg, GetTupleArg, ParamArg, arg_of
+from uop.spec.args import AxisType, BufferArg, Device, GetTupleArg, ParamArg, arg_of
 from uop.spec.graph import LEAVES, base_of, outside, replaced, slot_of, written_by
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size, is_variable, variables
@@ -80,8 +80,8 @@ class _Calls:
             self.writer[buffer], self.readers[buffer] = call, []
         return call
 
-    def temporary(self, value: UOp) -> UOp:
-        arg = BufferArg(self.fresh, value.dtype, value.device)
+    def temporary(self, value: UOp, device: Device) -> UOp:
+        arg = BufferArg(self.fresh, value.dtype, device)
         self.fresh += 1
         return UOp(Op.BUFFER, dims(value.shape), arg=arg, tag=TEMPORARY)
 
@@ -109,13 +109,14 @@ class _Kernels:
             place = target
             if target in self.inputs:
                 # Other kernels may still read the input: write a temporary, and copy it at the end.
-                place = self.calls.temporary(value)
+                place = self.calls.temporary(value, target.device)
                 copies.append((target, place))
             targets.setdefault(value, []).append(place)
+        device = self.outputs[0][0].device
         found = split([value for _, value in self.outputs])
         for kernel in found.kernels:
             for u in kernel.values:
-                places = targets.get(u) or [self.calls.temporary(u)]
+                places = targets.get(u) or [self.calls.temporary(u, device)]
                 self._targets[u] = places
                 if u in found.stored:
                     self._home[u] = places[0]

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Generic
 
 import numpy as np
 
 from uop.compiler.stages.callify import callify
+from uop.compiler.stages.devices import is_on_several
 from uop.compiler.validity import Validity
 from uop.conformance.adapters.builder import Builder, V, identity_of
 from uop.conformance.adapters.compositions import COMPUTED, composed, compositions
 from uop.interpreter.numeric.storage import Array, constant, np_dtype
-from uop.spec.args import BinaryArg, ConstArg, DTypeArg, FlipArg, PermuteArg, ReduceArg, arg_of
+from uop.spec.args import (
+    BinaryArg,
+    BufferArg,
+    ConstArg,
+    DTypeArg,
+    FlipArg,
+    LoadArg,
+    ParamArg,
+    PermuteArg,
+    ReduceArg,
+    arg_of,
+)
 from uop.spec.conditions.clauses import undefined
 from uop.spec.dtype import DType
 from uop.spec.errors import LackingError, UnsupportedError
@@ -49,11 +61,28 @@ def values_of(root: UOp) -> tuple[UOp, ...]:
     """
     if (kind := kind_of(root)) is not ProgramKind.TENSOR:
         raise UnsupportedError(f"expected a tensor program, found one of the kind {kind.value}")
-    program = callify(in_core_ops(with_bound_variables(root), KEPT))
+    program = callify(_on_one_device(in_core_ops(with_bound_variables(root), KEPT)))
     results = [store.src[1] for store in program.src]
     plain = all_inlined(results)
     validity = Validity()
     return tuple(validity.split(plain[u]).value for u in results)
+
+
+def _on_one_device(root: UOp) -> UOp:
+    """A program that names one device at most: a library copies nothing between several.
+    UnsupportedError for values that are split over them.
+    """
+    if not is_on_several(root):
+        return root
+    new: dict[UOp, UOp] = {}
+    for u in root.toposort():
+        if isinstance(u.device, tuple):
+            raise UnsupportedError(f"{u.op.name} on the devices ({', '.join(u.device)})")
+        arg = u.arg
+        if isinstance(arg, (BufferArg, ParamArg, LoadArg)):
+            arg = replace(arg, device=None)
+        new[u] = UOp(u.op, *(new[s] for s in u.src), arg=arg, tag=u.tag)
+    return new[root]
 
 
 def build(values: Sequence[UOp], builder: Builder[V]) -> list[V]:

@@ -16,7 +16,7 @@ from uop.compiler.pipeline import Compiled, Observe, Setting, compile, find_targ
 from uop.compiler.runtime.device import Around, Built, Contents, Device, Launch, Memory, upload
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
 from uop.conformance.backends.attempt import problem_of
-from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order, is_sharded
+from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order
 from uop.conformance.protocol.types import (
     Hello,
     Limits,
@@ -28,7 +28,7 @@ from uop.conformance.protocol.types import (
 )
 from uop.interpreter.evaluate import Output
 from uop.spec.distribution import own_version
-from uop.spec.errors import LaunchError, UnsupportedError, UopError
+from uop.spec.errors import LaunchError, UopError
 from uop.spec.latitude import STRICT
 from uop.spec.text.program import parse, print_program
 
@@ -140,10 +140,7 @@ class CompiledBackend:
     def _compiled(self, program: Program, observe: Observe | None = None) -> Compiled | Problem:
         """The program compiled, or why it is not."""
         try:
-            root = parse(program.text)
-            if is_sharded(root):
-                raise UnsupportedError("a program for several devices; the compiler builds for one")
-            return compile(root, self.target, observe)
+            return compile(parse(program.text), self.target, observe)
         except UopError as error:
             return problem_of(error)
 
@@ -171,6 +168,9 @@ class Fenced(Around):
 
     def read(self, memory: Fence, size: int) -> Contents:
         return self.device.read(memory.memory, size)
+
+    def copy(self, source: Fence, to: Fence, size: int, source_at: int = 0, to_at: int = 0) -> None:
+        self.device.copy(source.memory, to.memory, size, source_at, to_at)
 
     def launch(self, built: Built, launch: Launch, held: Sequence[Fence]) -> None:
         self.device.launch(built, launch, [fence.memory for fence in held])

@@ -299,12 +299,6 @@ def test_an_empty_program_stores_nothing() -> None:
     assert callify(UOp(Op.SINK)) is UOp(Op.SINK)
 
 
-def test_programs_for_n_devices_are_named() -> None:
-    x = param(0, (4, 2), dtypes.int32, ("A", "B"))
-    with pytest.raises(UnsupportedError, match=r"NEG on the devices \(A, B\)|PARAM on the devices"):
-        callify(UOp(Op.NEG, x))
-
-
 def test_replicated_and_slice_become_views() -> None:
     x = param(0, (2, 3), dtypes.int32)
     part = UOp(Op.SLICE, x, index_const(1), arg=SliceArg(4, dtypes.uint16))

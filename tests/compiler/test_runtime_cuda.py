@@ -21,6 +21,7 @@ from uop.conformance.suite.case import Case, CaseId
 from uop.conformance.suite.generate import cases
 from uop.conformance.workers.transport import Local
 from uop.interpreter.numeric.storage import np_dtype
+from uop.spec.args import ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import BackendError, DeviceLostError, LaunchError, UnsupportedError
 from uop.spec.latitude import STRICT
@@ -66,6 +67,20 @@ def device(gpu: CUDADevice | None, monkeypatch: pytest.MonkeyPatch) -> CUDADevic
 
 def launched(device: CUDADevice, source: str, launch: Launch, *buffers: Contents) -> Contents:
     return device.run(device.build(source), [launch], buffers)[0]
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_several_devices_have_a_stream_each(on_the_cpu: CUDADevice, n: int) -> None:
+    """The stand-in has two devices: a third stream shares the first one."""
+    peers = on_the_cpu.peers(n)
+    assert [peer.number for peer in peers] == [k % cupy_stand_in.DEVICES for k in range(n)]
+    assert len({id(peer.stream) for peer in peers}) == n
+    x = np.arange(4 * n, dtype=np.int32)
+    t = param(0, (2 * n, 2), dtypes.int32, tuple(f"D{k}" for k in range(n)))
+    summed = UOp(Op.REDUCE, UOp(Op.MUL, t, t), arg=ReduceArg(Op.ADD, (0,)))
+    compiled = compile(UOp(Op.ADD, t, summed), "cuda")
+    expected = x.reshape(-1, 2) + (x * x).reshape(-1, 2).sum(0)
+    np.testing.assert_array_equal(compiled.run({0: x.reshape(-1, 2)}, on_the_cpu), expected)
 
 
 def test_the_device_says_what_it_is(on_the_cpu: CUDADevice) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from uop.compiler.pipeline import OPENCL, Setting
 from uop.compiler.stages.lower import Lowering
-from uop.conformance.backends.interpreter import is_sharded
 from uop.conformance.locate.stages import Blame, check_stages
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import case_by_id, cases
@@ -24,13 +23,12 @@ def first_fault(root: UOp, inputs: Mapping[int, np.ndarray]) -> Blame | None:
 
 
 def sampled(level: str, step: int) -> list[str]:
-    """The ids of every `step`-th program of a level for one device, not of the exhaustive ones."""
+    """The ids of every `step`-th program of a level, not of the exhaustive ones."""
     programs = [c for c in cases((level,), effort="smoke") if isinstance(c, Case)]
-    some = [c for c in programs if not c.is_exhaustive and not is_sharded(c.root)]
-    return [str(c.id) for c in some][::step]
+    return [str(c.id) for c in programs if not c.is_exhaustive][::step]
 
 
-@pytest.mark.parametrize("id", [*sampled("op", 9), *sampled("graph", 3)])
+@pytest.mark.parametrize("id", [*sampled("op", 9), *sampled("graph", 3), *sampled("device", 4)])
 def test_no_stage_changes_what_a_program_means(id: str) -> None:
     case = case_by_id(id)
     assert isinstance(case, Case)
