@@ -17,10 +17,12 @@ from kernel_works import Array, Work
 
 from uop.compiler.array import DeviceArray, from_array
 from uop.compiler.pipeline import compile
-from uop.compiler.runtime.device import upload
+from uop.compiler.runtime.cuda import CUDADevice
+from uop.compiler.runtime.device import Device, upload
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.conformance.backends.tinygrad import ERRORS, load
 from uop.spec.errors import UnsupportedError
+from uop.spec.kernel.optimization import Optimization, parse_optimizations
 
 HAND = Path(__file__).with_name("hand.cl")
 ROWS = 8
@@ -28,6 +30,9 @@ WIDEST = {"pocl": 8}
 """PoCL 3.0 names 16 as native, and crashes on it where its LLVM knows no AVX-512."""
 GROUP = 16
 """The work items of a group, which were fastest on the machines tried."""
+
+
+WARPS = "TC(2, m16n8k16)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +51,27 @@ def nothing() -> None:
     """What is left to wait for where a call returns a result."""
 
 
-def ours(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer:
+def ours(work: Work, data: Sequence[Array], device: Device, target: str) -> Peer:
     """What our compiler makes of it."""
-    loaded = compile(work.root, "opencl").load(device)
+    return _compiled("uop", work, data, device, target, None)
+
+
+def by_warps(work: Work, data: Sequence[Array], device: Device, target: str) -> Peer | None:
+    """The same with the matrix instruction; None for work that it does not fit."""
+    if not work.is_for_warps:
+        return None
+    return _compiled("warps", work, data, device, target, [parse_optimizations(WARPS)])
+
+
+def _compiled(
+    name: str,
+    work: Work,
+    data: Sequence[Array],
+    device: Device,
+    target: str,
+    optimizations: Sequence[Sequence[Optimization]] | None,
+) -> Peer:
+    loaded = compile(work.root, target, optimizations=optimizations).load(device)
     inputs = {slot: from_array(array, device) for slot, array in enumerate(data)}
     kept = [loaded.run_kept(inputs)]
 
@@ -56,12 +79,12 @@ def ours(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer:
         kept.clear()  # So the next result takes the memory of this one, as that of others does.
         kept.append(loaded.run_kept(inputs))
 
-    return Peer("uop", begin, device.finish, lambda: cast(DeviceArray, kept[0]).numpy())
+    return Peer(name, begin, device.finish, lambda: cast(DeviceArray, kept[0]).numpy())
 
 
-def hand(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer | None:
+def hand(work: Work, data: Sequence[Array], device: Device, target: str) -> Peer | None:
     """The gemm that a hand writes; None for other work."""
-    if work.hand is None:
+    if work.hand is None or not isinstance(device, OpenCLDevice):
         return None
     m, n, k = work.hand
     width = device.context.devices[0].native_vector_width_float
@@ -83,12 +106,28 @@ def hand(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer | None
     return Peer("hand", begin, device.finish, result)
 
 
-def by_numpy(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer:
+def by_numpy(work: Work, data: Sequence[Array], device: Device, target: str) -> Peer:
     """numpy, whose gemm of floats is that of BLAS."""
     return Peer("numpy", lambda: work.numpy(*data), nothing, lambda: work.numpy(*data))
 
 
-def tinygrad(work: Work, data: Sequence[Array], device: OpenCLDevice) -> Peer:
+def by_cupy(work: Work, data: Sequence[Array], device: Device, target: str) -> Peer:
+    """cupy, whose gemm of floats is that of cuBLAS; UnsupportedError where it cannot."""
+    cupy = cast(CUDADevice, device).cupy
+    try:
+        arrays = [cupy.asarray(array) for array in data]
+        work.numpy(*arrays)
+    except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
+        raise UnsupportedError(f"{type(error).__name__}: {error}") from error
+    return Peer(
+        "cupy",
+        lambda: work.numpy(*arrays),
+        device.finish,
+        lambda: cast(Array, cupy.asnumpy(work.numpy(*arrays))),
+    )
+
+
+def tinygrad(work: Work, data: Sequence[Array], device: Device, target: str) -> Peer:
     """tinygrad on the same driver; UnsupportedError where it does not compile the work."""
     module = load("CL")
     opened, realize = module.Device["CL"], module.engine.realize

@@ -56,6 +56,11 @@ class Work:
     """The rows, columns and products of the gemm by hand that does the same."""
 
     @property
+    def is_for_warps(self) -> bool:
+        """Whether it is a gemm of float16."""
+        return bool(self.flops) and all(i.dtype is dtypes.float16 for i in self.inputs)
+
+    @property
     def root(self) -> UOp:
         params = [param(slot, i.shape, i.dtype) for slot, i in enumerate(self.inputs)]
         root: UOp = self.ours(*map(Tensor, params)).uop
@@ -202,3 +207,8 @@ WORKS = (
         lambda x: x.transpose().contiguous(),
     ),
 )
+LARGE = (
+    matmul("gemm 4096", 4096, 4096, 4096),
+    matmul("gemm 4096, float16 to float32", 4096, 4096, 4096, dtypes.float16),
+)
+"""Work for a GPU alone."""

@@ -1,8 +1,8 @@
 """How fast compiled kernels are, next to others on the same device.
 
-`python benchmarks/kernels.py [PART...]` times the works whose names have one of these words, by
-default all. All peers of a work run in turn, and a time is the median of their turns. What a peer
-cannot do is said under the table with the reason; a wrong result is not timed.
+`python benchmarks/kernels.py [--target cuda] [PART...]` times the works whose names have one of
+these words, by default all. All peers of a work run in turn, and a time is the median of their
+turns. What a peer cannot do is said under the table with the reason; a wrong result is not timed.
 """
 
 from __future__ import annotations
@@ -16,19 +16,22 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import cast
 
 import click
-from kernel_peers import Peer, by_numpy, hand, ours, tinygrad
-from kernel_works import WORKS, Work
+from kernel_peers import Peer, by_cupy, by_numpy, by_warps, hand, ours, tinygrad
+from kernel_works import LARGE, WORKS, Work
 
 from uop.compiler.execute import open_device
 from uop.compiler.pipeline import find_target
-from uop.compiler.runtime.opencl import OpenCLDevice
+from uop.compiler.runtime.device import Device
 from uop.compiler.timing import copy_bandwidth, repeats_of, turn
 from uop.spec.errors import UopError
 
-PEERS = {"uop": ours, "tinygrad": tinygrad, "hand": hand, "numpy": by_numpy}
+PEERS = {
+    "opencl": {"uop": ours, "tinygrad": tinygrad, "hand": hand, "numpy": by_numpy},
+    "cuda": {"uop": ours, "warps": by_warps, "cupy": by_cupy},
+    "cuda-host": {"uop": ours, "warps": by_warps, "numpy": by_numpy},
+}
 TURN = 0.01
 """The least seconds of a turn: what is short runs several times in one."""
 TURNS, SECONDS = 15, 4.0
@@ -46,12 +49,12 @@ class Timed:
     missing: dict[str, str] = field(default_factory=dict)
 
 
-def timed(work: Work, device: OpenCLDevice) -> Timed:
+def timed(work: Work, device: Device, target: str) -> Timed:
     """Time a work on all peers whose result is right."""
     data, found, peers = work.data(), Timed(work), []
-    for name, make in PEERS.items():
+    for name, make in PEERS[target].items():
         try:
-            if (peer := make(work, data, device)) is None:
+            if (peer := make(work, data, device, target)) is None:
                 continue
             peer.begin()
             peer.finish()
@@ -81,12 +84,12 @@ def alternated(peers: Sequence[Peer]) -> dict[str, float]:
     return {name: median(each) for name, each in taken.items()}
 
 
-def row(found: Timed, copied: float) -> str:
+def row(found: Timed, names: Sequence[str], copied: float) -> str:
     """The times in ms, ours as a multiple of each other, and what ours amounts to."""
     cells = [found.work.name]
-    cells += [f"{found.seconds[p] * 1e3:.3g}" if p in found.seconds else "" for p in PEERS]
+    cells += [f"{found.seconds[p] * 1e3:.3g}" if p in found.seconds else "" for p in names]
     mine = found.seconds.get("uop")
-    for name in list(PEERS)[1:]:
+    for name in names[1:]:
         other = found.seconds.get(name)
         cells.append(f"{mine / other:.2f}" if mine and other else "")
     cells.append(_rate(found.work, mine, copied) if mine else "")
@@ -102,22 +105,25 @@ def _rate(work: Work, seconds: float, copied: float) -> str:
 
 @click.command(help=__doc__)
 @click.argument("parts", nargs=-1)
-def main(parts: tuple[str, ...]) -> None:
-    chosen = [w for w in WORKS if not parts or any(part in w.name for part in parts)]
+@click.option("--target", type=click.Choice(list(PEERS)), default="opencl", show_default=True)
+def main(parts: tuple[str, ...], target: str) -> None:
+    works = (*WORKS, *LARGE) if target == "cuda" else WORKS
+    chosen = [w for w in works if not parts or any(part in w.name for part in parts)]
     if not chosen:
-        there = ", ".join(work.name for work in WORKS)
+        there = ", ".join(work.name for work in works)
         raise click.UsageError(f"no work has {' or '.join(parts)} in its name: {there}")
-    device = cast(OpenCLDevice, open_device(find_target("opencl")))
+    device = open_device(find_target(target))
     copied = copy_bandwidth(device)
     click.echo(f"{device.machine}; a copy of 16 MiB: {copied / 1e9:.3g} GB/s\n")
-    others = list(PEERS)[1:]
-    click.echo(f"| work | {' | '.join(f'{p}, ms' for p in PEERS)} | "
+    names = list(PEERS[target])
+    others = names[1:]
+    click.echo(f"| work | {' | '.join(f'{p}, ms' for p in names)} | "
                f"{' | '.join(f'uop / {p}' for p in others)} | uop |")  # fmt: skip
-    click.echo("|---" + "|---:" * (len(PEERS) + len(others)) + "|---|")
+    click.echo("|---" + "|---:" * (len(names) + len(others)) + "|---|")
     missing: list[str] = []
     for work in chosen:
-        found = timed(work, device)
-        click.echo(row(found, copied))
+        found = timed(work, device, target)
+        click.echo(row(found, names, copied))
         missing += [f"- {work.name}, {name}: {why}" for name, why in found.missing.items()]
     click.echo("\n" + "\n".join(missing) if missing else "")
 

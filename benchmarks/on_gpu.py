@@ -81,12 +81,14 @@ def steps(results: Results, scratch: str, quick: bool) -> list[Step]:
     ]
     few = ["-k", "runtime_cuda and not suite"] if quick else []
     test = ["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--uop", "uop", "-m", "cuda"]
+    part = ["2^22"] if quick else []
     figures, size = "benchmarks/gpu_figures.py", ["--quick"] if quick else []
     return [
         Step("machine", [figures, "machine"], 0.2),
         Step("tests", [*test, *few, *marked], 0.4),
         Step("smoke", conform(results, scratch, "smoke", quick), 0.5),
         Step("figures", [figures, "figures", *size], 0.4),
+        Step("kernels", ["benchmarks/kernels.py", "--target", "cuda", *part], 0.5),
         Step("default", conform(results, scratch, "default", quick), 1.0),
     ]
 

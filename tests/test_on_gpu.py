@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "benchmarks" / "on_gpu.sh"
 THERE = ("numpy", "ml-dtypes", "hypothesis", "pytest", "rich", "click")
 """What such a machine has."""
-STEPS = ("machine", "tests", "smoke", "figures", "default")
+STEPS = ("machine", "tests", "smoke", "figures", "kernels", "default")
 STAND_IN = "import sys\nimport cupy_stand_in\nsys.modules[__name__] = cupy_stand_in.MODULES[{!r}]\n"
 
 pytestmark = pytest.mark.skipif(
@@ -114,6 +114,7 @@ def test_a_step_that_fails_stops_no_other(environment: dict[str, str], tmp_path:
         "tests": "passed",
         "smoke": "exit code 3",
         "figures": "exit code 1",
+        "kernels": "exit code 1",
         "default": "exit code 3",
     }
     assert "libcuda.so is not there" in summary(tmp_path)
