@@ -5,7 +5,7 @@ are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any, TypeVar
 
@@ -120,11 +120,8 @@ class Executable:
     """The names of its devices."""
     places: tuple[int, ...] = ()
     """The device of each buffer, by number."""
-
-    def names(self) -> dict[UOp, str]:
-        """The distinct kernels with their names in the source."""
-        linears = dict.fromkeys(step.linear for step in self.kernels)
-        return {linear: f"kernel_{number}" for number, linear in enumerate(linears)}
+    names: Mapping[UOp, str] = field(default_factory=dict)
+    """The distinct kernels with their names in the source."""
 
     @property
     def kernels(self) -> tuple[Step, ...]:
@@ -217,7 +214,7 @@ class Executable:
 
     def launched(self) -> list[HostStep | Transfer | Launch]:
         """The steps that have work, in order, each kernel as its launch."""
-        names, sizes = self.names(), self.sizes
+        names, sizes = self.names, self.sizes
         found: list[HostStep | Transfer | Launch] = []
         for step in self.steps:
             if isinstance(step, CopyStep):

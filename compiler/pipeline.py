@@ -116,7 +116,7 @@ class Compiled:
     def source(self) -> str:
         """The source of all kernels in the language of the target."""
         target = self.executable.target
-        names = self.executable.names()
+        names = self.executable.names
         return target.source([target.kernel(linear, name) for linear, name in names.items()])
 
     def with_binaries(self, compiler: Compiler | None = None) -> UOp:

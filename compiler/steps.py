@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from uop.compiler.execute import CopyStep, Executable, HostStep, Step
 from uop.compiler.runtime.binary import Binary
+from uop.compiler.stages.render import named, written_slots
 from uop.compiler.targets.target import Target
 from uop.interpreter.numeric.storage import constant
 from uop.spec.args import ConstArg, CustomFunctionArg, GetAddrArg, arg_of
@@ -41,9 +42,14 @@ def executable(
     buffers = tuple(buffer.memory for buffer in found.buffers)
     places = tuple(buffer.place for buffer in found.buffers)
     results = tuple(map(slot_of, stored))
-    return Executable(
-        target, kind, slots_of(root), buffers, tuple(found.steps), results, devices, places
-    )
+    written: dict[UOp, UOp | None] = {}
+    for step in found.steps:
+        if isinstance(step, Step):
+            slots = written_slots(step.linear)
+            first = buffers[step.buffers[slots[0]]] if slots else None
+            written.setdefault(step.linear, first)
+    parts = buffers, tuple(found.steps), results, devices, places
+    return Executable(target, kind, slots_of(root), *parts, named(written))
 
 
 @dataclass(frozen=True, slots=True)

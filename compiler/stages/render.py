@@ -19,7 +19,7 @@ from uop.compiler.targets.cstyle import Dialect, c_type
 from uop.compiler.targets.prelude import used_helpers
 from uop.compiler.targets.target import Target
 from uop.spec.args import BinaryArg, SourceArg
-from uop.spec.graph import WRITES, slot_of
+from uop.spec.graph import WRITES, base_of, calls, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size, is_variable
 from uop.spec.uop import UOp
@@ -40,8 +40,22 @@ def render(root: UOp, target: Target) -> UOp:
 
 def kernel_names(root: UOp) -> dict[UOp, str]:
     """The LINEARs of a program with the names of their kernels."""
-    linears = [u for u in root.toposort() if u.op is Op.LINEAR]
-    return {u: f"kernel_{number}" for number, u in enumerate(linears)}
+    found: dict[UOp, UOp | None] = {u: None for u in root.toposort() if u.op is Op.LINEAR}
+    for call in calls(root):
+        body = call.src[0].src[0] if call.src[0].op is Op.PROGRAM else call.src[0]
+        if body in found and found[body] is None and (slots := written_slots(body)):
+            found[body] = base_of(call.src[1 + slots[0]])
+    return named(found)
+
+
+def named(written: Mapping[UOp, UOp | None]) -> dict[UOp, str]:
+    """The names of kernels: their number, and the shape of the first buffer that each writes."""
+    found = {}
+    for number, (linear, u) in enumerate(written.items()):
+        shape = u.shape if u is not None else ()
+        sizes = "x".join(str(n) if isinstance(n, int) else "n" for n in shape)
+        found[linear] = f"kernel_{number}_{sizes}" if sizes else f"kernel_{number}"
+    return found
 
 
 def _program(linear: UOp, name: str, target: Target) -> UOp:
@@ -208,6 +222,11 @@ def written_params(linear: UOp) -> set[UOp]:
     """The PARAMs of a kernel that it writes to."""
     bases = (_base(u.src[0]) for u in linear.src if u.op in WRITES)
     return {base for base in bases if base.op is Op.PARAM}
+
+
+def written_slots(linear: UOp) -> list[int]:
+    """The slots of these PARAMs in their order."""
+    return sorted(map(slot_of, written_params(linear)))
 
 
 def _base(place: UOp) -> UOp:

@@ -97,7 +97,7 @@ class OclgrindBackend(CompiledBackend):
 def _reports(log: str, compiled: Compiled) -> Iterator[str]:
     """The paragraphs of a log, one line each, with the nodes that they are about."""
     source = compiled.source.splitlines()
-    linears = {name: linear for linear, name in compiled.executable.names().items()}
+    linears = {name: linear for linear, name in compiled.executable.names.items()}
     for paragraph in log.split("\n\n"):
         kernel = KERNEL.search(paragraph)
         if kernel is None or kernel[1] not in linears:

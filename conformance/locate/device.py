@@ -125,7 +125,7 @@ def _lines_of(u: UOp, compiled: Compiled) -> Iterator[str]:
     if not isinstance(target, CTarget):
         return
     lines = [line.strip() for line in compiled.source.splitlines()]
-    for linear in compiled.executable.names():
+    for linear in compiled.executable.names:
         for number, line in enumerate(lines, 1):
             origin = node_at(line, linear, target.dialect)
             if origin is not None and origin.op is u.op:

@@ -171,7 +171,7 @@ def _source(checked: Checked) -> Iterator[Html]:
         return
     executable = checked.compiled.executable
     target = executable.target
-    kernels = executable.names()
+    kernels = executable.names
     nodes = lines_by_node(checked.compiled.stages["render"])
     numbers: dict[UOp | None, int] = {u: number for number, u in enumerate(nodes)}
     first = max(len(numbers) - MOST_NODES, 0)

@@ -41,7 +41,7 @@ def test_one_row_for_each_kernel(uop: Any, program: Path) -> None:
     head, titles, *rows = outcome.out.splitlines()
     assert head.startswith("CPU: a copy of 16 MiB at ")
     assert titles.split("  ")[0] == "kernel"
-    assert [row.split()[0] for row in rows] == ["kernel_0", "kernel_1"][: len(rows)]
+    assert [row.split()[0] for row in rows] == ["kernel_0_4", "kernel_1_4"][: len(rows)]
     assert all("%" in row and " x " in row for row in rows)
 
 

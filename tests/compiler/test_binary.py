@@ -71,7 +71,7 @@ def test_render_fills_the_source_and_the_device_the_binary(target: str) -> None:
     filled = compiled.with_binaries(execute.open_device(TARGETS[target]))
     body, source, binary = parts(filled)
     assert body.src[:2] == empty.src[:2]
-    assert (binary.target, binary.kernel) == (target, "kernel_0")
+    assert (binary.target, binary.kernel) == (target, "kernel_0_5")
     assert binary.source == digest(source.encode())
     assert len(binary.code) > 100
     assert parse(print_program(filled)) is filled

@@ -225,7 +225,7 @@ def polynomial(tag: str | None, *arguments: UOp) -> UOp:
 
 
 def kernels_and_launches(compiled: Compiled) -> tuple[int, int]:
-    return len(compiled.executable.names()), len(compiled.executable.steps)
+    return len(compiled.executable.names), len(compiled.executable.steps)
 
 
 def test_a_precompiled_function_is_one_kernel_that_is_called_often() -> None:
