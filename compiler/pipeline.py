@@ -15,6 +15,7 @@ from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.runtime.binary import Binary, digest
 from uop.compiler.runtime.device import Compiler, Device
 from uop.compiler.simplify import SIMPLIFY
+from uop.compiler.stages.blocks import BLOCKS
 from uop.compiler.stages.callify import callify
 from uop.compiler.stages.expand import RULES as EXPANSIONS
 from uop.compiler.stages.expand import expand
@@ -318,7 +319,7 @@ def _about(run: Callable[..., UOp]) -> str:
 
 STAGES = [
     _rewriting(callify, CALLIFIED),
-    _rewriting(rangeify, RANGED, (*LOWER, *SIMPLIFY.names)),
+    _rewriting(rangeify, RANGED, (*BLOCKS.names, *LOWER, *SIMPLIFY.names)),
     Stage(
         "optimize",
         lambda u, s, fired: optimize(u, fired, s.chosen),

@@ -257,7 +257,7 @@ def drop_weaker_bound(u: UOp) -> UOp | None:
     """x < 3 & x < 5 -> x < 3, in any conjunction of few conditions."""
     if u.dtype is not dtypes.bool or u.shape != ():
         return None
-    a, b = map(_conjuncts, u.src)
+    a, b = map(conjuncts, u.src)
     left = [c for c in a if not _follows(c, b)]
     right = [c for c in b if not _follows(c, a)] if len(left) == len(a) else b
     if len(left) + len(right) == len(a) + len(b):
@@ -265,7 +265,7 @@ def drop_weaker_bound(u: UOp) -> UOp | None:
     return reduce(lambda p, q: UOp(Op.AND, p, q), [*left, *right])
 
 
-def _conjuncts(u: UOp) -> list[UOp]:
+def conjuncts(u: UOp) -> list[UOp]:
     """The conditions of a conjunction; itself if there are many."""
     found, work = list[UOp](), [u]
     while work and len(found) + len(work) <= MOST_CONDITIONS:
@@ -312,7 +312,7 @@ def choose_condition(u: UOp) -> UOp | None:
         return None
     if truth(a) is True:
         return p
-    return UOp(Op.AND, p, a) if a.shape == () and all(map(_bounds_index, _conjuncts(a))) else None
+    return UOp(Op.AND, p, a) if a.shape == () and all(map(_bounds_index, conjuncts(a))) else None
 
 
 def _bounds_index(u: UOp) -> bool:
@@ -342,8 +342,8 @@ def choose_like_a_gate(u: UOp) -> UOp | None:
     p, a, b = u.src
     if a.op is not Op.LOAD or len(a.src) < 3 or a.src[1] is not b:
         return None
-    gate = _conjuncts(a.src[2])
-    return a if a.src[2] is p or all(_follows(c, gate) for c in _conjuncts(p)) else None
+    gate = conjuncts(a.src[2])
+    return a if a.src[2] is p or all(_follows(c, gate) for c in conjuncts(p)) else None
 
 
 @rewrites(Op.CAST)

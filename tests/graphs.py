@@ -11,8 +11,11 @@ from hypothesis import HealthCheck, reject, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from uop.compiler.stages.contents import TEMPORARY
+from uop.conformance.judging.compare import compare
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import (
     BinaryArg,
@@ -28,6 +31,7 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError, UndefinedError, UnsupportedError
+from uop.spec.graph import base_of, calls, slots_of, written_by
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, const, dims, index_const, param
@@ -252,3 +256,14 @@ def demanded(root: UOp, inputs: Inputs) -> tuple[Accepted, ...]:
         return accept(root, inputs)
     except (UndefinedError, UnsupportedError):
         reject()
+
+
+def agree(root: UOp, inputs: Inputs, program: UOp) -> None:
+    """What a program of kernels leaves is what the graph that it was made of may return."""
+    given = {slot: a for slot, a in inputs.items() if slot in slots_of(program)}
+    contents = evaluate(program, given)
+    assert isinstance(contents, dict)
+    written = (base_of(c.src[1 + k]) for c in calls(program) for k in written_by(c))
+    results = sorted({u.arg.slot for u in written if u.tag != TEMPORARY})  # type: ignore[union-attr]
+    mismatch = compare(demanded(root, inputs), [contents[slot] for slot in results]).mismatch
+    assert mismatch is None, mismatch.message

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 
 from uop.compiler.rewrite import Rewriter
+from uop.compiler.simplify import linear_form
 from uop.spec.args import AxisType, RangeArg
 from uop.spec.ops.names import Op
 from uop.spec.registry import Sizes
@@ -108,3 +110,10 @@ def broadcast_index(at: Index, shape: Sizes) -> Index:
     """The index into an operand of a broadcast: right-aligned, axes of size 1 at 0."""
     aligned = at[len(at) - len(shape) :]
     return tuple(ZERO if dim == 1 else i for i, dim in zip(aligned, shape, strict=True))
+
+
+def linear_steps(index: UOp, loops: Sequence[UOp]) -> list[int | None]:
+    """By how much an index steps along each loop; None where that is no constant."""
+    terms, _ = linear_form(index)
+    bent = {r for term in terms if term.op is not Op.RANGE for r in term.toposort()}
+    return [None if r in bent else terms.get(r, 0) for r in loops]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from uop.compiler.rewrite import Fired, Rewriter, quietly
 from uop.compiler.simplify import SIMPLIFY
+from uop.compiler.stages.blocks import in_blocks
 from uop.compiler.stages.contents import TEMPORARY
 from uop.compiler.stages.indices import ZERO
 from uop.compiler.stages.lower import Lowering
@@ -43,7 +44,8 @@ def rangeify(root: UOp, fired: Fired = quietly) -> UOp:
             own = variables(function.src[0])
             body = replaced(function.src[0], {v: function.src[1 + slot_of(v)] for v in own})
             # An INVALID element of a result is UNSPECIFIED, so any value may be stored there.
-            values = [validity.split(v).value for v in body.src]
+            plain = UOp(Op.TUPLE, *(validity.split(v).value for v in body.src))
+            values = in_blocks(plain, fired).src
             outputs = [
                 (base_of(store.src[0]), values[arg_of(store.src[1], GetTupleArg).idx])
                 for store in stores.pop(function)

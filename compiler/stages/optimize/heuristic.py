@@ -15,7 +15,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from uop.compiler.simplify import int_value, linear_form
+from uop.compiler.simplify import int_value
+from uop.compiler.stages.indices import linear_steps
 from uop.compiler.stages.optimize.axes import axes, nest_of, type_of
 from uop.compiler.targets.target import Target
 from uop.spec.args import AddrSpace, AxisType
@@ -149,20 +150,13 @@ def loops_of(body: UOp) -> list[Loop]:
         return []
     accesses = [u for u in body.toposort() if u.op in (Op.LOAD, Op.STORE)]
     places = dict.fromkeys(u.src[0] for u in accesses if u.src[0].addrspace is AddrSpace.GLOBAL)
-    steps = {place: _steps(place.src[1], found) for place in places}
+    steps = {place: linear_steps(place.src[1], found) for place in places}
     written = [steps[u.src[0]] for u in accesses if u.op is Op.STORE]
     return [
         Loop(r, bound, tuple(s[k] for s in steps.values()), all(s[k] == 1 for s in written))
         for k, (r, bound) in enumerate(zip(found, bounds, strict=True))
         if bound is not None
     ]
-
-
-def _steps(index: UOp, loops: Sequence[UOp]) -> list[int | None]:
-    """By how much an index steps along each loop."""
-    terms, _ = linear_form(index)
-    bent = {r for term in terms if term.op is not Op.RANGE for r in term.toposort()}
-    return [None if r in bent else terms.get(r, 0) for r in loops]
 
 
 def _tile(loops: Sequence[Loop], most: int, registers: int) -> dict[Loop, int]:
