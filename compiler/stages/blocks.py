@@ -2,18 +2,21 @@
 
 A scan gives each element the fold of all elements up to it. As a graph it is a REDUCE of a square
 with one neutral half, so its work grows with the square of its size. In blocks, an element folds
-what is before it in its block, and the folds of the blocks before, which are a scan again. The
-order of a fold is free: for integers it changes nothing, for floats nothing that the spec rejects.
+what is before it in its block, and the folds of the blocks before, which are a scan again.
+
+A large fold to few elements folds parts, which run in parallel, and then these. The order of a fold
+is free: for integers it changes nothing, for floats nothing that the spec rejects.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from uop.compiler.rewrite import Fired, Rewriter, RuleSet, rewrites
 from uop.compiler.simplify import SIMPLIFY, conjuncts, linear_form
-from uop.compiler.stages.indices import linear_steps
+from uop.compiler.stages.indices import largest_divisor, linear_steps
 from uop.compiler.stages.lower import Lowering
 from uop.compiler.validity import TRUE, ZERO_FILL, expand, full, identity
 from uop.spec.args import AxisType, FlipArg, PermuteArg, ReduceArg, arg_of
@@ -27,13 +30,20 @@ BLOCK = 32
 """The elements of a block of a scan."""
 LONG = 4 * BLOCK
 """The most elements of a scan that is computed as a square."""
+LARGE = 1 << 19
+"""A fold of as many elements gains more by parts than the second kernel costs."""
+FEW = 256
+"""So many results keep the cores busy without parts."""
+PARTS = 1024
+"""The most parts, of all results together."""
 SEEN_THROUGH = VIEWS | {Op.WHERE, Op.CONST, Op.AND, Op.NOT}
 """What a square is made of. Anything else below it is data."""
 
 
 def in_blocks(function: UOp, fired: Fired) -> UOp:
     """A TUPLE of values whose long folds are in blocks."""
-    if not any(u.op is Op.REDUCE and _is_long(u) for u in function.toposort()):
+    folds = [u for u in function.toposort() if u.op is Op.REDUCE]
+    if not any(_is_long(u) or _is_large(u) for u in folds):
         return function
     return Rewriter(BLOCKS, fired)(function)
 
@@ -58,7 +68,24 @@ def scan_in_blocks(u: UOp) -> UOp | None:
     return UOp(Op.PERMUTE, _reshaped(result, (*rest, size, 1)), arg=PermuteArg(back))
 
 
-BLOCKS = RuleSet(scan_in_blocks)
+@rewrites(Op.REDUCE)
+def fold_in_parts(u: UOp) -> UOp | None:
+    """A large fold to few elements -> a fold of parts of an axis, and a fold of these."""
+    if not _is_large(u):
+        return None
+    (source,), arg, shape = u.src, arg_of(u, ReduceArg), u.src[0].shape
+    most = PARTS // math.prod(u.shape)
+    for axis in arg.axes:
+        parts = largest_divisor(shape[axis], most)
+        if 2 * parts >= most:
+            sizes = (*shape[:axis], parts, shape[axis] // parts, *shape[axis + 1 :])
+            within = tuple(k + (k >= axis) for k in arg.axes)
+            folds = UOp(Op.REDUCE, _reshaped(source, sizes), arg=ReduceArg(arg.op, within))
+            return _reshaped(UOp(Op.REDUCE, folds, arg=ReduceArg(arg.op, (axis,))), u.shape)
+    return None
+
+
+BLOCKS = RuleSet(scan_in_blocks, fold_in_parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +115,13 @@ def _is_long(u: UOp) -> bool:
     (source, *ranges), (axis, *more) = u.src, arg_of(u, ReduceArg).axes
     is_plain = not ranges and not more and all(isinstance(dim, int) for dim in source.shape)
     return is_plain and source.op in SEEN_THROUGH and source.shape[axis] > LONG
+
+
+def _is_large(u: UOp) -> bool:
+    """Whether a REDUCE to few elements is worth parts."""
+    shape = u.src[0].shape
+    is_plain = len(u.src) == 1 and all(isinstance(dim, int) for dim in shape)
+    return is_plain and math.prod(u.shape) < FEW and math.prod(shape) >= LARGE
 
 
 def _scan(u: UOp) -> _Scan | None:

@@ -117,3 +117,8 @@ def linear_steps(index: UOp, loops: Sequence[UOp]) -> list[int | None]:
     terms, _ = linear_form(index)
     bent = {r for term in terms if term.op is not Op.RANGE for r in term.toposort()}
     return [None if r in bent else terms.get(r, 0) for r in loops]
+
+
+def largest_divisor(bound: int, most: int) -> int:
+    """The largest divisor of a bound up to a limit."""
+    return next(d for d in range(max(min(bound, most), 1), 0, -1) if bound % d == 0)

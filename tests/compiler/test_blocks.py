@@ -1,11 +1,13 @@
-"""rangeify: long scans are computed in blocks, and told from squares that are nearly scans."""
+"""rangeify: long folds are computed in blocks, and scans are told from squares that are near."""
 
 from __future__ import annotations
+
+from math import prod
 
 import numpy as np
 import pytest
 from graphs import SLOW, Draw, Inputs, agree, contents, demanded
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from uop.compiler.costs import cost_of
@@ -23,7 +25,6 @@ from uop.spec.uop import UOp, const, dims, param
 
 FOLDS = (Op.ADD, Op.MUL, Op.MAX, Op.MIN)
 NUMBERS = [d for d in DTYPES.values() if d.kind not in (Kind.VOID, Kind.INDEX)]
-RULE = "scan_in_blocks"
 
 
 def windows(row: UOp, before: int, fill: PadFill = PadFill.INVALID) -> Tensor:
@@ -77,13 +78,16 @@ def scans(draw: Draw) -> tuple[UOp, Inputs, bool]:
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "BLOCK", 4)
     monkeypatch.setattr(blocks, "LONG", 8)
+    monkeypatch.setattr(blocks, "LARGE", 60)
+    monkeypatch.setattr(blocks, "FEW", 4)
+    monkeypatch.setattr(blocks, "PARTS", 16)
 
 
-def scanned(root: UOp) -> tuple[UOp, int]:
-    """What rangeify makes of a program, and how often the rule fired."""
+def ranged(root: UOp, rule: str) -> tuple[UOp, int]:
+    """What rangeify makes of a program, and how often a rule fired."""
     fired: list[str] = []
-    compiled = compile(root, optimizations=(), observe=lambda _, rule, *sides: fired.append(rule))
-    return compiled.stages["rangeify"], fired.count(RULE)
+    compiled = compile(root, optimizations=(), observe=lambda _, name, *sides: fired.append(name))
+    return compiled.stages["rangeify"], fired.count(rule)
 
 
 def test_scans_in_blocks_do_what_the_graph_says(small_blocks: None) -> None:
@@ -94,7 +98,7 @@ def test_scans_in_blocks_do_what_the_graph_says(small_blocks: None) -> None:
     def check(drawn: tuple[UOp, Inputs, bool]) -> None:
         root, inputs, is_scan = drawn
         demanded(root, inputs)
-        program, fired = scanned(root)
+        program, fired = ranged(root, "scan_in_blocks")
         assert (fired > 0) == is_scan
         agree(root, inputs, program)
 
@@ -116,10 +120,52 @@ def test_a_long_prefix_sum_is_right_and_its_work_grows_by_little(
 def test_a_scan_of_what_is_computed_scans_it_once() -> None:
     """The elements of a scan of another scan are no views of an input."""
     x = Tensor(param(0, (300,), dtypes.int32))
-    _, fired = scanned(prefix_sum(prefix_sum(x * x)).uop)
+    _, fired = ranged(prefix_sum(prefix_sum(x * x)).uop, "scan_in_blocks")
     assert fired == 2
 
 
 def test_a_short_scan_is_one_kernel() -> None:
-    program, fired = scanned(prefix_sum(Tensor(param(0, (blocks.LONG,), dtypes.int32))).uop)
+    program, fired = ranged(
+        prefix_sum(Tensor(param(0, (blocks.LONG,), dtypes.int32))).uop, "scan_in_blocks"
+    )
+    assert (fired, len(calls(program))) == (0, 1)
+
+
+@st.composite
+def large_folds(draw: Draw) -> tuple[UOp, Inputs]:
+    """A fold of 60 elements and more along some axes to at most three."""
+    op, dtype = draw(st.sampled_from(FOLDS)), draw(st.sampled_from(NUMBERS))
+    kept = draw(st.sampled_from([1, 1, 2, 3]))
+    folded = draw(st.sampled_from([(64,), (72,), (8, 9), (5, 3, 6), (2, 31)]))
+    shape = list(folded)
+    place = draw(st.integers(0, len(shape)))
+    shape.insert(place, kept)
+    x = param(0, tuple(shape), dtype)
+    root = Tensor(x).reduce(op, [k for k in range(len(shape)) if k != place]).uop
+    return root, {0: contents(dtype, x.shape, draw(st.integers(0, 99)))}
+
+
+def test_large_folds_in_parts_do_what_the_graph_says(small_blocks: None) -> None:
+    @SLOW
+    @given(large_folds())
+    def check(drawn: tuple[UOp, Inputs]) -> None:
+        root, inputs = drawn
+        demanded(root, inputs)
+        program, fired = ranged(root, "fold_in_parts")
+        event(f"{fired} firings")
+        agree(root, inputs, program)
+
+    check()
+
+
+@pytest.mark.parametrize("shape", [(1 << 20,), (3, 1 << 18), (1 << 10, 1 << 9)])
+def test_a_large_fold_is_two_kernels_of_which_the_first_is_parallel(shape: tuple[int, ...]) -> None:
+    x = Tensor(param(0, shape, dtypes.int32))
+    _, second = calls(ranged(x.reduce(Op.ADD).uop, "fold_in_parts")[0])
+    assert blocks.PARTS // 2 <= prod(second.src[2].shape) <= blocks.PARTS
+
+
+def test_a_fold_to_many_elements_is_one_kernel() -> None:
+    root = Tensor(param(0, (blocks.FEW, 1 << 12), dtypes.int32)).reduce(Op.ADD, 1).uop
+    program, fired = ranged(root, "fold_in_parts")
     assert (fired, len(calls(program))) == (0, 1)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from uop.compiler.simplify import int_value
-from uop.compiler.stages.indices import linear_steps
+from uop.compiler.stages.indices import largest_divisor, linear_steps
 from uop.compiler.stages.optimize.axes import axes, nest_of, type_of
 from uop.compiler.targets.target import Target
 from uop.spec.args import AddrSpace, AxisType
@@ -122,15 +122,17 @@ class _Kernel:
         one, so that it uses all of what the cache reads.
         """
         most = LINE // self._itemsize
-        found = [loop for loop in self.loops if 1 in loop.steps and _divisor(loop.bound, most) > 1]
+        found = [
+            loop for loop in self.loops if 1 in loop.steps and largest_divisor(loop.bound, most) > 1
+        ]
         if len(found) != 2 or (1, 1) in zip(*(loop.steps for loop in found), strict=True):
             return {}
-        return {loop: _divisor(loop.bound, most) for loop in found}
+        return {loop: largest_divisor(loop.bound, most) for loop in found}
 
     def _vectors(self, loop: Loop, most: int) -> int:
         """The elements of some vectors on a loop."""
         width = self._width(loop)
-        return width * _divisor(loop.bound // width, most)
+        return width * largest_divisor(loop.bound // width, most)
 
     def _width(self, loop: Loop) -> int:
         return self.target.vector_width(loop.bound, self._itemsize)
@@ -163,15 +165,10 @@ def _tile(loops: Sequence[Loop], most: int, registers: int) -> dict[Loop, int]:
     """The rows of a tile on each loop, all together in the registers."""
     sizes: dict[Loop, int] = {}
     for loop in loops:
-        size = _divisor(loop.bound, min(most, registers // math.prod(sizes.values())))
+        size = largest_divisor(loop.bound, min(most, registers // math.prod(sizes.values())))
         if size > 1:
             sizes[loop] = size
     return sizes
-
-
-def _divisor(bound: int, most: int) -> int:
-    """The largest divisor of a bound up to a limit."""
-    return next(d for d in range(max(min(bound, most), 1), 0, -1) if bound % d == 0)
 
 
 def _splits(loops: Sequence[Loop], sizes: dict[Loop, int]) -> tuple[Optimization, ...]:
