@@ -11,6 +11,7 @@ from uop.compiler.targets.cstyle import (
     SPELLINGS,
     Dialect,
     Operation,
+    VectorPlace,
     c_type,
     spell,
     storage,
@@ -214,9 +215,14 @@ def _load(body: Body, u: UOp) -> None:
     body.variable(u, read)
 
 
+def _vector_place(body: Body, access: UOp, value: UOp, at: str) -> VectorPlace:
+    is_global = access.src[0].addrspace is AddrSpace.GLOBAL
+    return VectorPlace(body.type(value), value.shape[0], at, is_global)
+
+
 def _vector_loaded(body: Body, u: UOp, at: str) -> str:
     """A vector from memory; element by element where some gates are false."""
-    read = body.vectors.load.format(u.shape[0], at, body.type(u))
+    read = body.vectors.load(_vector_place(body, u, u, at))
     if len(u.src) < 3:
         return read
     gates = body.elements(u.src[2])
@@ -250,8 +256,7 @@ def _store(body: Body, u: UOp) -> None:
 def _store_vector(body: Body, u: UOp, at: str) -> None:
     """Write a vector to memory; element by element where some gates are false."""
     value = u.src[1]
-    spelling, kind = body.vectors.store, body.type(value)
-    written = f"{spelling.format(value.shape[0], at, body.of(value), kind)};"
+    written = body.vectors.store(_vector_place(body, u, value, at), body.of(value))
     gates = body.elements(u.src[2]) if len(u.src) == 3 else []
     if len(set(gates)) < 2:
         body.write(f"if ({gates[0]}) {written}" if gates else written)

@@ -18,6 +18,16 @@ from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 
 
+@dataclass(frozen=True, slots=True)
+class VectorPlace:
+    """Where a vector is in memory, aligned as one element is."""
+
+    type: str
+    width: int
+    pointer: str
+    is_global: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorSpelling:
     """How a C language writes vectors."""
@@ -28,10 +38,10 @@ class VectorSpelling:
     """A vector of the type {0} from the elements {1}."""
     spreads: bool
     """Whether one element alone makes a vector of its copies."""
-    load: str
-    """A vector of {0} elements, of the type {2}, from the pointer {1}."""
-    store: str
-    """The statement that writes {2}, of {0} elements and the type {3}, to the pointer {1}."""
+    load: Callable[[VectorPlace], str]
+    """A vector from memory."""
+    store: Callable[[VectorPlace, str], str]
+    """The statement that writes a vector to memory."""
     element: Callable[[str, int], str]
     """An element of a vector by its number."""
     ops: Mapping[Op, Callable[[Operation], str]]

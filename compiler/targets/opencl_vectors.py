@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from uop.compiler.targets.cstyle import Operation, VectorSpelling, literal, storage
+from uop.compiler.targets.cstyle import Operation, VectorPlace, VectorSpelling, literal, storage
 from uop.compiler.targets.prelude_vectors import FUNCTIONS, WIDTHS
 from uop.compiler.targets.target import Vectors
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
@@ -75,6 +75,18 @@ def _bitwise(sign: str) -> Callable[[Operation], str]:
     return lambda node: f"{node.args[0]} {sign} {node.args[1]}"
 
 
+def _load(place: VectorPlace) -> str:
+    if place.is_global:
+        return f"load_{place.type}({place.pointer})"
+    return f"vload{place.width}(0, {place.pointer})"
+
+
+def _store(place: VectorPlace, value: str) -> str:
+    if place.is_global:
+        return f"store_{place.type}({value}, {place.pointer});"
+    return f"vstore{place.width}({value}, 0, {place.pointer});"
+
+
 OPS: Mapping[Op, Callable[[Operation], str]] = {
     Op.ADD: _infix("+"),
     Op.SUB: _infix("-"),
@@ -102,8 +114,8 @@ SPELLING = VectorSpelling(
     type=vector_type,
     made="({0})({1})",
     spreads=True,
-    load="vload{0}(0, {1})",
-    store="vstore{0}({2}, 0, {1})",
+    load=_load,
+    store=_store,
     element=lambda vector, k: f"{vector}.s{k:x}",
     ops=OPS,
     declarations={},

@@ -1,4 +1,4 @@
-"""OpenCL helpers for vectors: functions of floats, and casts of small floats, their bits."""
+"""OpenCL helpers for vectors: memory, functions of floats, and casts of small floats as bits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,21 @@ from uop.compiler.targets.prelude_float import SMALL, of_small
 from uop.spec.dtype import DType
 
 WIDTHS = (2, 4, 8, 16)
+INTEGERS = tuple(sign + word for word in ("char", "short", "int", "long") for sign in ("", "u"))
 FUNCTIONS = ("exp2", "log2", "sqrt", "sin")
+
+# PoCL writes what vloadN and vstoreN do element by element where it joins work items.
+MEMORY = """
+FN {type}{n} load_{type}{n}(global {type}* p) {{
+  typedef {type}{n} unaligned __attribute__((aligned(sizeof({type}))));
+  return *(global unaligned*)p;
+}}
+
+FN void store_{type}{n}({type}{n} x, global {type}* p) {{
+  typedef {type}{n} unaligned __attribute__((aligned(sizeof({type}))));
+  *(global unaligned*)p = x;
+}}
+"""
 
 # Workaround function-of-literal-nan: a NaN does not reach the built-in function.
 UNARY = """
@@ -57,7 +71,8 @@ def _sine(type: str, scalar: str, width: int) -> str:
 
 
 TEXT = "\n\n".join(
-    [
+    [MEMORY.format(type=t, n=n) for t in (*INTEGERS, "float", "double") for n in WIDTHS]
+    + [
         UNARY.format(type=f"{type}{n}", name=name)
         for type in ("float", "double")
         for name in FUNCTIONS[:-1]

@@ -34,8 +34,6 @@ ACCUMULATORS = 4
 """The vectors of a fold along its vectors: an addition takes as many cycles."""
 ROWS = 8
 """The most rows of a tile of accumulators."""
-LINE = 64
-"""The bytes that a cache reads at once: the sides of a tile of a transpose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,8 @@ def heuristic(body: UOp, target: Target) -> tuple[Optimization, ...]:
     kernel = _Kernel(body, target, loops_of(body))
     if target.vectors is None or math.prod(loop.bound for loop in kernel.loops) < LITTLE:
         return ()
-    return _splits(kernel.loops, kernel.sizes(target.vectors.registers))
+    sizes = kernel.sizes(target.vectors.registers)
+    return _splits(kernel.loops, sizes, kernel.groups(sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +117,26 @@ class _Kernel:
         return max(fit, key=lambda loop: (neighbours(loop), not loop.is_inner), default=None)
 
     def _turned(self) -> dict[Loop, int]:
-        """A tile on two loops of which each steps by one element in other accesses than the other
-        one, so that it uses all of what the cache reads.
+        """A tile of a vector's length on two loops of which each steps by one element in other
+        accesses than the other one.
         """
-        most = LINE // self._itemsize
-        found = [
-            loop for loop in self.loops if 1 in loop.steps and largest_divisor(loop.bound, most) > 1
-        ]
+        vectors = self.target.vectors
+        most = 1 if vectors is None else min(vectors.size // self._itemsize, vectors.widths[-1])
+        sizes = {loop: largest_divisor(loop.bound, most) for loop in self.loops if 1 in loop.steps}
+        found = [loop for loop, size in sizes.items() if size > 1]
         if len(found) != 2 or (1, 1) in zip(*(loop.steps for loop in found), strict=True):
             return {}
-        return {loop: largest_divisor(loop.bound, most) for loop in found}
+        return {loop: sizes[loop] for loop in found}
+
+    def groups(self, sizes: dict[Loop, int]) -> dict[Loop, int]:
+        """The work items of a group on a loop, for a tile of a transpose: they follow each other
+        along the rows that are read, so that the cache need not keep a line for long.
+        """
+        read = [loop for loop in sizes if not loop.is_written_along]
+        if len(sizes) != 2 or len(read) != 1 or any(loop.is_inner for loop in self.loops):
+            return {}
+        rest = read[0].bound // sizes[read[0]]
+        return {read[0]: largest_divisor(rest, self.target.local_size)}
 
     def _vectors(self, loop: Loop, most: int) -> int:
         """The elements of some vectors on a loop."""
@@ -171,11 +180,16 @@ def _tile(loops: Sequence[Loop], most: int, registers: int) -> dict[Loop, int]:
     return sizes
 
 
-def _splits(loops: Sequence[Loop], sizes: dict[Loop, int]) -> tuple[Optimization, ...]:
-    """A SPLIT for each size; the axes behind an earlier one have moved by one."""
+def _splits(
+    loops: Sequence[Loop], sizes: dict[Loop, int], groups: dict[Loop, int]
+) -> tuple[Optimization, ...]:
+    """The SPLITs of each loop; the axes behind an earlier one have moved by one."""
     found: list[Optimization] = []
     for number, loop in enumerate(loops):
+        axis = number + len(found)
         if sizes.get(loop, 1) > 1:
             target = AxisType.UNROLL if loop.is_inner else AxisType.UPCAST
-            found.append(Split(number + len(found), sizes[loop], target))
+            found.append(Split(axis, sizes[loop], target))
+        if groups.get(loop, 1) > 1:
+            found.append(Split(axis, groups[loop], AxisType.LOCAL))
     return tuple(found)
