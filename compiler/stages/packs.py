@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
 from uop.compiler.rewrite import Rewriter
-from uop.compiler.simplify import linear_form
+from uop.compiler.simplify import fits, int_value
 from uop.compiler.stages.expand import ACCESSES
+from uop.compiler.stages.indices import ZERO
 from uop.spec.args import AddrSpace
 from uop.spec.dtype import dtypes
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable
 from uop.spec.registry import Shape
-from uop.spec.uop import UOp
+from uop.spec.uop import UOp, index_const
 
 Position = tuple[int, ...]
 Pack = tuple[Position, ...]
@@ -76,17 +78,30 @@ def _is_list(u: UOp) -> bool:
     return u.op is Op.STACK and all(s.op is Op.CONST for s in u.src)
 
 
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """An index as what it has in common with its neighbours, and a constant; a gate, and 0."""
+
+    base: UOp
+    offset: int = 0
+
+
 class Indices:
-    """The elements of all arithmetic on indices and gates that depends on no memory."""
+    """The elements of all arithmetic on indices and gates that depends on no memory.
+
+    Neighbours differ by a constant. So the rest is simplified once for all of them.
+    """
 
     def __init__(self, order: Sequence[UOp], simplify: Rewriter) -> None:
         self._simplify = simplify
-        self._of: dict[UOp, dict[Position, UOp]] = {}
+        self._of: dict[UOp, dict[Position, _Sum]] = {}
+        self._bases: dict[tuple[Op, object, tuple[UOp, ...]], _Sum] = {}
+        """What ops make of bases."""
         for u in order:
             if u.op in (Op.CONST, Op.SPECIAL) or is_variable(u):
-                self._of[u] = {(): u}
+                self._of[u] = {(): _sum(u)}
             elif _is_list(u):
-                self._of[u] = {(k,): s for k, s in enumerate(u.src)}
+                self._of[u] = {(k,): _sum(s) for k, s in enumerate(u.src)}
             elif self._is_computed(u):
                 self._of[u] = {p: self._element(u, p) for p in positions(u.shape)}
 
@@ -95,14 +110,16 @@ class Indices:
 
     def at(self, u: UOp, position: Position) -> UOp:
         """One element."""
-        return self._of[u][position]
+        return _whole(self._of[u][position])
 
     def steps_by_one(self, u: UOp, pack: Pack) -> bool:
         """Whether the elements of a pack count up by 1."""
         if u not in self._of:
             return False
-        first = self._of[u][pack[0]]
-        return all(_distance(first, self._of[u][p]) == k for k, p in enumerate(pack))
+        first, *rest = (self._of[u][p] for p in pack)
+        return all(
+            x.base is first.base and x.offset == first.offset + k for k, x in enumerate(rest, 1)
+        )
 
     def is_multiple(self, u: UOp, pack: Pack) -> bool:
         """Whether the first element of a pack is a multiple of how many there are."""
@@ -114,17 +131,51 @@ class Indices:
         is_known = u.op is Op.RANGE or u.op in MOVES or u.op in ELEMENTWISE
         return is_typed and is_known and all(s in self._of for s in operands(u))
 
-    def _element(self, u: UOp, at: Position) -> UOp:
+    def _element(self, u: UOp, at: Position) -> _Sum:
         src = [self._of[s][source(u, s, (at,))[0]] for s in operands(u)]
-        return src[0] if u.op in MOVES else self._simplify(u.with_src(src))
+        if u.op in MOVES:
+            return src[0]
+        offset = _offset(u, src)
+        if offset is not None:
+            found = self._made(u, [x.base for x in src])
+            if fits(offset + found.offset):
+                return _Sum(found.base, offset + found.offset)
+        return self._made(u, [*map(_whole, src)])
+
+    def _made(self, u: UOp, src: Sequence[UOp]) -> _Sum:
+        key = u.op, u.arg, tuple(src)
+        if key not in self._bases:
+            self._bases[key] = _sum(self._simplify(u.with_src(src)))
+        return self._bases[key]
 
 
-def _distance(a: UOp, b: UOp) -> int | None:
-    """b - a for indices that differ by a constant; else None."""
-    if a is b:
-        return 0
-    (terms, offset), (other, further) = linear_form(a), linear_form(b)
-    return further - offset if terms == other else None
+def _sum(u: UOp) -> _Sum:
+    """An index without its constant, which stands last, and the constant."""
+    if u.dtype is dtypes.index and (offset := int_value(u)) is not None:
+        return _Sum(ZERO, offset)
+    if u.dtype is dtypes.index and u.op is Op.ADD:
+        offset = int_value(u.src[1])
+        return _Sum(u) if offset is None else _Sum(u.src[0], offset)
+    return _Sum(u)
+
+
+def _whole(x: _Sum) -> UOp:
+    if not x.offset:
+        return x.base
+    offset = index_const(x.offset)
+    return offset if x.base is ZERO else UOp(Op.ADD, x.base, offset)
+
+
+def _offset(u: UOp, src: Sequence[_Sum]) -> int | None:
+    """What the constants of sums add to the result of an op; None where it is not linear."""
+    if u.dtype is not dtypes.index:
+        return None
+    match u.op, src:
+        case Op.ADD, (a, b):
+            return a.offset + b.offset
+        case Op.SUB, (a, b):
+            return a.offset - b.offset
+    return None
 
 
 def axes_of_vectors(order: Sequence[UOp], indices: Indices) -> dict[int, int]:
