@@ -15,8 +15,8 @@ from uop.compiler.stages.optimize.groups import in_groups
 from uop.compiler.stages.optimize.heuristic import heuristic
 from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
-from uop.interpreter.numeric.storage import Array
-from uop.spec.args import PermuteArg, ReduceArg
+from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.spec.args import DTypeArg, PermuteArg, ReduceArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.graph import kernel_calls
 from uop.spec.kernel.optimization import print_optimizations
@@ -39,18 +39,30 @@ def x(*shape: int, slot: int = 0, dtype: DType = dtypes.float32) -> UOp:
     return param(slot, shape, dtype)
 
 
+def widened(u: UOp) -> UOp:
+    return UOp(Op.CAST, u, arg=DTypeArg(dtypes.float32))
+
+
 def fold(u: UOp, axis: int) -> UOp:
     return UOp(Op.REDUCE, u, arg=ReduceArg(Op.ADD, (axis,)))
 
 
 CASES = {
-    "a product has a tile of 8 rows and 2 vectors": (
+    "a product has a tile of 8 rows and a vector": (
         product(x(64, 64), x(64, 64, slot=1)),
-        "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 16, UPCAST, INNER)",
+        "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 8, UPCAST, INNER)",
+    ),
+    "with few rows it has more vectors": (
+        product(x(4, 256), x(256, 64, slot=1)),
+        "SPLIT(0, 4, UPCAST, INNER); SPLIT(2, 16, UPCAST, INNER)",
+    ),
+    "where inputs are converted it has all that are worth it": (
+        product(widened(x(64, 64, dtype=dtypes.float16)), x(64, 64, slot=1)),
+        "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 32, UPCAST, INNER)",
     ),
     "the same for rows by rows, whose tile shares what is read far apart": (
         product(x(64, 64), turned(x(64, 64, slot=1))),
-        "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 16, UPCAST, INNER)",
+        "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 8, UPCAST, INNER)",
     ),
     "a narrow product of rows by rows has vectors along the fold": (
         product(x(64, 512), turned(x(4, 512, slot=1))),
@@ -58,7 +70,7 @@ CASES = {
     ),
     "rows that no register tile divides": (
         product(x(67, 64), x(64, 64, slot=1)),
-        "SPLIT(1, 16, UPCAST, INNER)",
+        "SPLIT(1, 64, UPCAST, INNER)",
     ),
     "sums of rows have vectors along the row": (
         fold(x(256, 256), 1),
@@ -174,4 +186,4 @@ def test_the_result_is_that_without_them(opencl: OpenCLDevice, name: str) -> Non
 def integers(u: UOp) -> Array:
     """Small integers, whose sums are exact in every order."""
     numbers = np.random.default_rng(7).integers(-4, 5, u.shape)
-    return numbers.astype(np.float64 if u.dtype is dtypes.float64 else np.float32)
+    return numbers.astype(np_dtype(u.dtype))

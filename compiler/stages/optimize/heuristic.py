@@ -3,10 +3,10 @@
 Two things make a kernel fast: elements that are neighbours in memory form vectors, and what several
 outputs need is read once for a tile of them. So the axis on which most accesses step by one element
 becomes vectors; in a kernel with a fold, the axes on which a read does not change become a tile of
-accumulators, as many as the registers hold; with two such axes, vectors lie along the one by which
-the result is written. Where the vectors lie along the fold, it has several
-accumulators too, since each addition waits for the last one. A kernel of little work stays as it
-is: to build it costs more than it takes.
+accumulators, for which half of the registers are; with two such axes, vectors lie along the one by
+which the result is written. Where the vectors lie along the fold, it has several accumulators too,
+since each addition waits for the last one. A kernel of little work stays as it is: to build it
+costs more than it takes.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ LITTLE = 1 << 15
 """The iterations of a kernel that is not worth it."""
 ACCUMULATORS = 4
 """The vectors of a fold along its vectors: an addition takes as many cycles."""
+SPILLED = 2
+"""So many times the registers hold the accumulators of a tile whose inputs are converted: a tile of
+half the registers, which leaves room for inputs and products, would convert them more often.
+"""
 ROWS = 8
 """The most rows of a tile of accumulators."""
 
@@ -90,8 +94,10 @@ class _Kernel:
             rows = _tile(others, ACCUMULATORS, registers)
             return {along: self._vectors(along, 1 if rows else ACCUMULATORS)} | rows | few
         others = [loop for loop in others if loop is not along][:1] if inner else []
-        size = self._vectors(along, 2 if others else 1)
-        return {along: size} | _tile(others, ROWS, registers * self._width(along) // size) | few
+        accumulators = registers * SPILLED if self._converts else registers // 2
+        rows = _tile(others, ROWS, accumulators)
+        columns = accumulators // math.prod(rows.values()) if others else 1
+        return {along: self._vectors(along, columns)} | rows | few
 
     def _along_a_tile(self) -> Loop | None:
         """In a product of matrices the loop along which the result is written: what an input reads
@@ -145,6 +151,12 @@ class _Kernel:
 
     def _width(self, loop: Loop) -> int:
         return self.target.vector_width(loop.bound, self._itemsize)
+
+    @property
+    def _converts(self) -> bool:
+        """Whether what is read is converted, which costs more than an accumulator in memory."""
+        casts = (u for u in self.body.toposort() if u.op is Op.CAST)
+        return any(u.src[0].op is Op.LOAD for u in casts)
 
     @property
     def _itemsize(self) -> int:
