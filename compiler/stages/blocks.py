@@ -112,9 +112,11 @@ class _Square:
 
 def _is_long(u: UOp) -> bool:
     """Whether a REDUCE may be a scan that is worth blocks."""
-    (source, *ranges), (axis, *more) = u.src, arg_of(u, ReduceArg).axes
-    is_plain = not ranges and not more and all(isinstance(dim, int) for dim in source.shape)
-    return is_plain and source.op in SEEN_THROUGH and source.shape[axis] > LONG
+    source, axes = u.src[0], arg_of(u, ReduceArg).axes
+    is_plain = len(u.src) == len(axes) == 1 and source.op in SEEN_THROUGH
+    if not is_plain or not all(isinstance(dim, int) for dim in source.shape):
+        return False
+    return source.shape[axes[0]] > LONG
 
 
 def _is_large(u: UOp) -> bool:

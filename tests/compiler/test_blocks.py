@@ -169,3 +169,9 @@ def test_a_fold_to_many_elements_is_one_kernel() -> None:
     root = Tensor(param(0, (blocks.FEW, 1 << 12), dtypes.int32)).reduce(Op.ADD, 1).uop
     program, fired = ranged(root, "fold_in_parts")
     assert (fired, len(calls(program))) == (0, 1)
+
+
+def test_a_fold_along_no_axis_stays() -> None:
+    root = Tensor(param(0, (1, 1 << 20), dtypes.int32)).reduce(Op.ADD, []).uop
+    program, fired = ranged(root, "scan_in_blocks")
+    assert (fired, len(calls(program))) == (0, 1)
