@@ -116,7 +116,7 @@ def _is_long(u: UOp) -> bool:
     is_plain = len(u.src) == len(axes) == 1 and source.op in SEEN_THROUGH
     if not is_plain or not all(isinstance(dim, int) for dim in source.shape):
         return False
-    return source.shape[axes[0]] > LONG
+    return bool(source.shape[axes[0]] > LONG)
 
 
 def _is_large(u: UOp) -> bool:

@@ -12,7 +12,7 @@ from itertools import product
 from math import prod
 
 from uop.compiler.rewrite import Rewriter
-from uop.compiler.simplify import fits, int_value
+from uop.compiler.simplify import fits, int_value, linear_form
 from uop.compiler.stages.expand import ACCESSES
 from uop.compiler.stages.indices import ZERO
 from uop.spec.args import AddrSpace
@@ -123,8 +123,9 @@ class Indices:
 
     def is_multiple(self, u: UOp, pack: Pack) -> bool:
         """Whether the first element of a pack is a multiple of how many there are."""
-        terms, offset = linear_form(self._of[u][pack[0]])
-        return all(n % len(pack) == 0 for n in (*terms.values(), offset))
+        first = self._of[u][pack[0]]
+        terms, offset = linear_form(first.base)
+        return all(n % len(pack) == 0 for n in (*terms.values(), offset + first.offset))
 
     def _is_computed(self, u: UOp) -> bool:
         is_typed = u.dtype in (dtypes.index, dtypes.bool)

@@ -136,10 +136,12 @@ class _Kernel:
 
     def groups(self, sizes: dict[Loop, int]) -> dict[Loop, int]:
         """The work items of a group on a loop, for a tile of a transpose: they follow each other
-        along the rows that are read, so that the cache need not keep a line for long.
+        along the rows that are read, so that the cache need not keep a line for long. Work items
+        of a warp read at the same time, in any order.
         """
         read = [loop for loop in sizes if not loop.is_written_along]
-        if len(sizes) != 2 or len(read) != 1 or any(loop.is_inner for loop in self.loops):
+        is_turned = len(sizes) == 2 and not any(loop.is_inner for loop in self.loops)
+        if not is_turned or len(read) != 1 or self.target.warp > 1:
             return {}
         rest = read[0].bound // sizes[read[0]]
         return {read[0]: largest_divisor(rest, self.target.local_size)}
