@@ -7,14 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, pick
+from uop.conformance.suite.choices import Choices, between, pick
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import fold
 from uop.conformance.suite.levels.op.movement import random_pad
 from uop.conformance.suite.values import draw_ordinary, draw_positive, draw_within, sample
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import PadFill
-from uop.spec.dtype import VALUES, DType, Kind
+from uop.spec.dtype import VALUES, DType, Kind, dtypes
+from uop.spec.frontend.compositions import prefix_sum
+from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 from uop.spec.ops.reduce import REDUCE_OPS
 from uop.spec.registry import Shape
@@ -28,6 +30,7 @@ OVER: Folds = (
 )
 """Shapes and folded axes: few elements, because the accepted set grows with them."""
 
+SCANNED = (dtypes.int32, dtypes.uint8, dtypes.float32)
 LONG: Folds = (((1025,), (0,)), ((3, 401), (1,)), ((40, 30), (0, 1)))
 
 
@@ -38,6 +41,8 @@ def groups() -> Iterator[Group]:
                 if kind != "long" or _stays_tame(op, dtype):
                     name = f"{op.name}-{kind}"
                     yield group("op", Op.REDUCE, dtype, name, counts, build, op, dtype)
+    for dtype in SCANNED:
+        yield group("op", Op.REDUCE, dtype, "ADD-scan", (0, 2, 4), _scanned, dtype)
 
 
 def _stays_tame(op: Op, dtype: DType) -> bool:
@@ -101,6 +106,14 @@ def _long(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
         high = int(dtype.max)
         data = sample(draw_within(high // 2, high), dtype, shape, choices)
     return program(fold(op, param(0, shape, dtype), axes), [data])
+
+
+def _scanned(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Sum all elements up to each one, of so many that a compiler may do it in blocks."""
+    n = 128 + between(choices, 1, 40)
+    x = Tensor(param(0, (n,), dtype))
+    sums = prefix_sum(x.flip(0)).flip(0) if index % 2 else prefix_sum(x)
+    return program(sums.uop, [tame(Op.ADD, dtype, (n,), choices)])
 
 
 KINDS = (
