@@ -28,7 +28,8 @@ from uop.compiler.stages.plan import plan
 from uop.compiler.stages.rangeify import rangeify
 from uop.compiler.stages.render import kernel_names, render
 from uop.compiler.stages.scalars import graphs_in_scalars
-from uop.compiler.stages.select import rules_for, select, selected_for
+from uop.compiler.stages.select import OF_BODIES, rules_for, select, selected_for
+from uop.compiler.stages.tiles import COPY_TILE
 from uop.compiler.steps import executable
 from uop.compiler.targets.cuda import CUDA, CUDA_HOST
 from uop.compiler.targets.opencl import OPENCL
@@ -324,7 +325,7 @@ STAGES = [
         "optimize",
         lambda u, s, fired: optimize(u, fired, s.chosen),
         lambda _: OPTIMIZED,
-        lambda _: OPTIMIZE.names,
+        lambda _: (*OPTIMIZE.names, COPY_TILE),
         _about(optimize),
     ),
     _rewriting(expand, EXPANDED, EXPANSIONS),
@@ -332,7 +333,7 @@ STAGES = [
         "select",
         lambda u, s, fired: select(u, s.target, fired),
         lambda s: selected_for(s.target),
-        lambda target: rules_for(target).names,
+        lambda target: (*OF_BODIES, *rules_for(target).names),
         _about(select),
     ),
     _rewriting(linearize, LINEARIZED),

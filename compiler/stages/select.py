@@ -23,6 +23,11 @@ from uop.spec.kernel.forms import ELEMENTWISE, SELECTED, BodyNodes, Form, Invari
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
+OF_BODIES = (
+    RANGES_INTO_WORK_ITEMS := "ranges_into_work_items",
+    VALUES_INTO_VECTORS := "values_into_vectors",
+)
+"""The names of the rules that rewrite whole kernels."""
 SPELLING = "a spelling for {}, in compiler/targets/, or else a decomposition in its declaration"
 ROUNDED_TWICE = (Op.MULACC,)
 """Ops with several roundings, which a device compiler might contract in one expression."""
@@ -36,7 +41,14 @@ def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
         for u in body.toposort():
             if u.op is Op.WMMA:
                 target.check_matrix(u)
-        bodies[body] = in_vectors(rewriter(launched(in_two_parts(body))), target, rewriter)
+        items = launched(body)
+        if items is not body:
+            fired(RANGES_INTO_WORK_ITEMS, body, items)
+        scalars = rewriter(items)
+        # Tiles that take turns are right in a loop alone, as vectors make it of a fold.
+        bodies[body] = in_vectors(in_two_parts(scalars), target, rewriter)
+        if bodies[body] is not scalars:
+            fired(VALUES_INTO_VECTORS, scalars, bodies[body])
     return root.substitute(bodies)
 
 

@@ -144,7 +144,8 @@ class _Sides:
         before, after = _without_variables([firing.before, firing.after])
         order = toposort([before, after], lambda u: u.src)
         inside = open_ranges(order)
-        specials = [u for u in order if u.op is Op.SPECIAL]
+        # A whole kernel has its own work items.
+        specials = [u for u in order if u.op is Op.SPECIAL and before.op is not Op.SINK]
         by_name: dict[str, list[UOp]] = {}
         for u in (*specials, *sorted(inside[before] | inside[after], key=_number)):
             by_name.setdefault(_name(u), []).append(u)
