@@ -22,8 +22,7 @@ from uop.compiler.stages.expand import expand
 from uop.compiler.stages.linearize import linearize
 from uop.compiler.stages.lower import LOWER
 from uop.compiler.stages.optimize import OPTIMIZE, Choose, Sequences, optimize
-from uop.compiler.stages.optimize.groups import in_groups
-from uop.compiler.stages.optimize.heuristic import heuristic
+from uop.compiler.stages.optimize.groups import chosen
 from uop.compiler.stages.plan import plan
 from uop.compiler.stages.rangeify import rangeify
 from uop.compiler.stages.render import kernel_names, render
@@ -81,7 +80,7 @@ class Setting:
     def chosen(self) -> Sequences | Choose:
         """The optimizations, or what chooses them."""
         if self.optimizations is None:
-            return partial(in_groups if self.target.warp > 1 else heuristic, target=self.target)
+            return partial(chosen, target=self.target)
         return self.optimizations
 
 

@@ -22,7 +22,7 @@ from uop.compiler.runtime.cache import cache_folder, keep
 from uop.compiler.stages.optimize import optimize
 from uop.compiler.stages.optimize.apply import apply
 from uop.compiler.stages.optimize.axes import axes
-from uop.compiler.stages.optimize.heuristic import heuristic
+from uop.compiler.stages.optimize.groups import chosen
 from uop.compiler.targets.target import Target
 from uop.compiler.timing import kernel_times
 from uop.conformance.backends import load
@@ -133,7 +133,7 @@ class Search:
     def _searched(self) -> Found:
         target = find_target(self._adapter.target)
         bodies = _bodies(self.root, target)
-        first = tuple(print_optimizations(heuristic(body, target)) for body in bodies)
+        first = tuple(print_optimizations(chosen(body, target)) for body in bodies)
         start = self._ask(first, float("inf"))
         if isinstance(start, str):
             raise UnsupportedError(f"the program without a search: {start}")

@@ -46,6 +46,11 @@ class _Sequence:
         self.splits += len(splits)
 
 
+def chosen(body: UOp, target: Target) -> tuple[Optimization, ...]:
+    """What the compiler chooses for a kernel whose outer loops are GLOBAL; () for none."""
+    return in_groups(body, target) if target.warp > 1 else heuristic(body, target)
+
+
 def in_groups(body: UOp, target: Target) -> tuple[Optimization, ...]:
     """The optimizations of a kernel whose outer loops are GLOBAL; () for none."""
     loops = loops_of(body)
