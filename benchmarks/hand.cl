@@ -6,7 +6,11 @@
 #define READ NAMED(vload, WIDTH)
 #define WRITE NAMED(vstore, WIDTH)
 
+#if ROWS == 8
 #define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+#else
+#define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3)
+#endif
 #define START(r) FLOATS left##r = 0.0f, right##r = 0.0f;
 #define ADD(r) \
   { \
@@ -18,12 +22,12 @@
   WRITE(left##r, 0, c + (row + r) * n + column); \
   WRITE(right##r, 1, c + (row + r) * n + column);
 
-// c[m,n] = a[m,k] @ b[k,n]: an item has 8 rows by 2 vectors of c in registers, and one loop over k.
-// m is a multiple of 8, n of 2 vectors; items: (n / (2 * WIDTH), m / 8). Written out, because PoCL
-// leaves arrays in memory.
+// c[m,n] = a[m,k] @ b[k,n]: an item has ROWS rows, 8 or 4, by 2 vectors of c in registers, and one
+// loop over k. m is a multiple of ROWS, n of 2 vectors; items: (n / (2 * WIDTH), m / ROWS). Written
+// out, because PoCL leaves arrays in memory.
 kernel void gemm(global float* c, global const float* a, global const float* b, int n, int k) {
   const int column = get_global_id(0) * 2 * WIDTH;
-  const int row = get_global_id(1) * 8;
+  const int row = get_global_id(1) * ROWS;
   global const float* rows = a + row * k;
   EACH_ROW(START)
   for (int i = 0; i < k; i++) {

@@ -25,7 +25,8 @@ from uop.spec.errors import UnsupportedError
 from uop.spec.kernel.optimization import Optimization, parse_optimizations
 
 HAND = Path(__file__).with_name("hand.cl")
-ROWS = 8
+ROWS = {16: 8}
+"""The rows of its tile by the width of a vector, else 4: half of the registers hold sums."""
 WIDEST = {"pocl": 8}
 """PoCL 3.0 names 16 as native, and crashes on it where its LLVM knows no AVX-512."""
 GROUP = 16
@@ -89,7 +90,9 @@ def hand(work: Work, data: Sequence[Array], device: Device, target: str) -> Peer
     m, n, k = work.hand
     width = device.context.devices[0].native_vector_width_float
     width = min(width, WIDEST.get(device.variant, width))
-    built = device.build(f"#define WIDTH {width}\n" + HAND.read_text("utf-8"))
+    rows = ROWS.get(width, 4)
+    source = f"#define WIDTH {width}\n#define ROWS {rows}\n" + HAND.read_text("utf-8")
+    built = device.build(source)
     a, b = (upload(device, array) for array in data)
     c = device.allocate(4 * m * n)
     kernel = built.kernel("gemm")
@@ -97,7 +100,7 @@ def hand(work: Work, data: Sequence[Array], device: Device, target: str) -> Peer
 
     def begin() -> None:
         kernel.set_args(c, a, b, np.int32(n), np.int32(k))
-        size, group = (columns, m // ROWS), (min(GROUP, columns), 1)
+        size, group = (columns, m // rows), (min(GROUP, columns), 1)
         device.cl.enqueue_nd_range_kernel(device.queue, kernel, size, group)
 
     def result() -> Array:
