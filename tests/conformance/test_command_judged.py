@@ -27,8 +27,9 @@ from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import Case, CaseId, InvalidCase
 from uop.conformance.suite.generate import case_by_id, group_of, groups
+from uop.conformance.suite.levels.nodes import buffer
 from uop.conformance.workers.command import Command
-from uop.spec.args import ReduceArg
+from uop.spec.args import GetAddrArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import BackendError
 from uop.spec.graph import kind_of
@@ -240,6 +241,8 @@ def test_only_what_a_worker_lists_is_sent() -> None:
 
 def test_a_program_that_cannot_be_lowered_is_skipped_with_the_reason() -> None:
     case = first("device", "MIXED", None)
+    address = UOp(Op.GETADDR, buffer(7, (4,), dtypes.int32), arg=GetAddrArg("D0"))
+    case = replace(case, root=UOp(Op.TUPLE, case.root, address))
     kernels = Hello(
         "k", "1", "", frozenset(Op.__members__), frozenset({"float32"}), forms=frozenset({"kernel"})
     )

@@ -10,6 +10,7 @@ import pytest
 
 from uop.compiler import pipeline
 from uop.compiler.stages import lower, statements
+from uop.compiler.stages.body import Body
 from uop.compiler.targets import cstyle
 from uop.compiler.targets.opencl import HEADER, OPENCL
 from uop.conformance.backends.compiled import OpenCLBackend
@@ -62,7 +63,7 @@ def cmplt_true_on_nan(patch: pytest.MonkeyPatch) -> None:
 def uint8_addition_in_int(patch: pytest.MonkeyPatch) -> None:
     whole = statements._elementwise
 
-    def faulty(body: statements._Body, u: UOp) -> None:
+    def faulty(body: Body, u: UOp) -> None:
         if u.op is not Op.ADD or u.dtype is not dtypes.uint8:
             whole(body, u)
             return
@@ -88,7 +89,7 @@ def pad_offset_off_by_one(patch: pytest.MonkeyPatch) -> None:
 def float16_unrounded_between_nodes(patch: pytest.MonkeyPatch) -> None:
     whole = statements._elementwise
 
-    def faulty(body: statements._Body, u: UOp) -> None:
+    def faulty(body: Body, u: UOp) -> None:
         inner = u.src[0]
         widened = u.op is Op.CAST and u.dtype is dtypes.float32 and inner.op is Op.CAST
         if widened and inner.dtype is dtypes.float16 and inner.src[0].dtype is dtypes.float32:
@@ -115,7 +116,7 @@ def mul_interval_without_wrap(patch: pytest.MonkeyPatch) -> None:
 def nested_without_contraction_pragma(patch: pytest.MonkeyPatch) -> None:
     whole = statements._elementwise
 
-    def nested(body: statements._Body, u: UOp) -> None:
+    def nested(body: Body, u: UOp) -> None:
         if u.op is Op.ADD and u.dtype.is_float and u.src[0].op is Op.MUL:
             a, b = (body.of(s) for s in u.src[0].src)
             body.variable(u, f"{a} * {b} + {body.of(u.src[1])}")
