@@ -3,8 +3,10 @@
 #define JOINED(a, b) a##b
 #define NAMED(a, b) JOINED(a, b)
 #define FLOATS NAMED(float, WIDTH)
-#define READ NAMED(vload, WIDTH)
-#define WRITE NAMED(vstore, WIDTH)
+// PoCL makes faster code of pointers than of vloadn.
+typedef FLOATS __attribute__((aligned(4))) anywhere;
+#define READ(p) (*(global const anywhere*)(p))
+#define WRITE(v, p) (*(global anywhere*)(p) = (v))
 
 #if ROWS == 8
 #define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
@@ -19,8 +21,8 @@
     right##r = right##r + x * second; \
   }
 #define FINISH(r) \
-  WRITE(left##r, 0, c + (row + r) * n + column); \
-  WRITE(right##r, 1, c + (row + r) * n + column);
+  WRITE(left##r, c + (row + r) * n + column); \
+  WRITE(right##r, c + (row + r) * n + column + WIDTH);
 
 // c[m,n] = a[m,k] @ b[k,n]: an item has ROWS rows, 8 or 4, by 2 vectors of c in registers, and one
 // loop over k. m is a multiple of ROWS, n of 2 vectors; items: (n / (2 * WIDTH), m / ROWS). Written
@@ -31,8 +33,8 @@ kernel void gemm(global float* c, global const float* a, global const float* b, 
   global const float* rows = a + row * k;
   EACH_ROW(START)
   for (int i = 0; i < k; i++) {
-    const FLOATS first = READ(0, b + i * n + column);
-    const FLOATS second = READ(1, b + i * n + column);
+    const FLOATS first = READ(b + i * n + column);
+    const FLOATS second = READ(b + i * n + column + WIDTH);
     EACH_ROW(ADD)
   }
   EACH_ROW(FINISH)
