@@ -47,10 +47,12 @@ def positions(shape: Shape) -> Iterator[Position]:
 
 def source(u: UOp, s: UOp, pack: Pack) -> Pack:
     """The elements of an operand from which a pack of a node is computed."""
+    if u.shape == s.shape:
+        return pack
     if u.op is Op.RESHAPE:
         found = tuple(reshaped(p, u.shape, s.shape) for p in pack)
     elif u.op is Op.EXPAND or u.op is Op.BITCAST or u.op in ELEMENTWISE:
-        found = tuple(_within(p, s.shape) for p in pack)
+        found = _within(pack, len(u.shape), s.shape)
     else:
         found = pack
     return found[:1] if len(set(found)) == 1 else found
@@ -68,10 +70,10 @@ def reshaped(at: Position, shape: Shape, to: Shape) -> Position:
     return tuple(reversed(found))
 
 
-def _within(at: Position, shape: Shape) -> Position:
-    """The position in an operand of a broadcast."""
-    own = at[len(at) - len(shape) :]
-    return tuple(0 if n == 1 else i for i, n in zip(own, shape, strict=True))
+def _within(pack: Pack, rank: int, shape: Shape) -> Pack:
+    """The positions in an operand of a broadcast to a rank."""
+    kept = [(rank - len(shape) + axis, n != 1) for axis, n in enumerate(shape)]
+    return tuple(tuple(p[axis] if own else 0 for axis, own in kept) for p in pack)
 
 
 def _is_list(u: UOp) -> bool:

@@ -48,21 +48,25 @@ def fold(u: UOp, axis: int) -> UOp:
 
 
 CASES = {
-    "a product has a tile of 8 rows and a vector": (
+    "a product has a tile of 8 rows and 2 vectors, and 4 steps written out": (
         product(x(64, 64), x(64, 64, slot=1)),
+        "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 16, UPCAST, INNER); SPLIT(4, 4, UNROLL, INNER)",
+    ),
+    "where the steps do not divide, one vector": (
+        product(x(64, 63), x(63, 64, slot=1)),
         "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 8, UPCAST, INNER)",
     ),
     "with few rows it has more vectors": (
         product(x(4, 256), x(256, 64, slot=1)),
-        "SPLIT(0, 4, UPCAST, INNER); SPLIT(2, 16, UPCAST, INNER)",
+        "SPLIT(0, 4, UPCAST, INNER); SPLIT(2, 32, UPCAST, INNER); SPLIT(4, 4, UNROLL, INNER)",
     ),
     "where inputs are converted it has all that are worth it": (
         product(widened(x(64, 64, dtype=dtypes.float16)), x(64, 64, slot=1)),
-        "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 32, UPCAST, INNER)",
+        "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 32, UPCAST, INNER); SPLIT(4, 4, UNROLL, INNER)",
     ),
     "the same for rows by rows, whose tile shares what is read far apart": (
         product(x(64, 64), turned(x(64, 64, slot=1))),
-        "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 8, UPCAST, INNER)",
+        "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 16, UPCAST, INNER); SPLIT(4, 4, UNROLL, INNER)",
     ),
     "a narrow product of rows by rows has vectors along the fold": (
         product(x(64, 512), turned(x(4, 512, slot=1))),
@@ -70,7 +74,7 @@ CASES = {
     ),
     "rows that no register tile divides": (
         product(x(67, 64), x(64, 64, slot=1)),
-        "SPLIT(1, 64, UPCAST, INNER)",
+        "SPLIT(1, 64, UPCAST, INNER); SPLIT(3, 4, UNROLL, INNER)",
     ),
     "sums of rows have vectors along the row": (
         fold(x(256, 256), 1),

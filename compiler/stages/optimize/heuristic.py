@@ -94,10 +94,13 @@ class _Kernel:
             rows = _tile(others, ACCUMULATORS, registers)
             return {along: self._vectors(along, 1 if rows else ACCUMULATORS)} | rows | few
         others = [loop for loop in others if loop is not along][:1] if inner else []
-        accumulators = registers * SPILLED if self._converts else registers // 2
+        # A register that is in memory in between is written once for several steps.
+        deep = {loop: FEW for loop in inner if others and len(inner) == 1 and _is_deep(loop)}
+        accumulators = registers if deep else registers // 2
+        accumulators = registers * SPILLED if self._converts else accumulators
         rows = _tile(others, ROWS, accumulators)
         columns = accumulators // math.prod(rows.values()) if others else 1
-        return {along: self._vectors(along, columns)} | rows | few
+        return {along: self._vectors(along, columns)} | rows | few | deep
 
     def _along_a_tile(self) -> Loop | None:
         """In a product of matrices the loop along which the result is written: what an input reads
@@ -182,6 +185,11 @@ def loops_of(body: UOp) -> list[Loop]:
         for k, (r, bound) in enumerate(zip(found, bounds, strict=True))
         if bound is not None
     ]
+
+
+def _is_deep(loop: Loop) -> bool:
+    """Whether several steps of a loop may be written out."""
+    return loop.bound > FEW and loop.bound % FEW == 0
 
 
 def _tile(loops: Sequence[Loop], most: int, registers: int) -> dict[Loop, int]:
