@@ -122,8 +122,8 @@ def test_a_target_without_vectors_has_none() -> None:
 IN_GROUPS = {
     "a product has tiles, small ones where large ones leave the device idle": (
         product(x(256, 64), x(64, 256, slot=1)),
-        "SPLIT(0, 32, LOCAL, INNER); SPLIT(1, 4, UPCAST, INNER); SPLIT(3, 32, LOCAL, INNER); "
-        "SPLIT(4, 4, UPCAST, INNER); SPLIT(6, 8, UNROLL, INNER)",
+        "SPLIT(0, 16, LOCAL, INNER); SPLIT(1, 2, UPCAST, INNER); SPLIT(3, 16, LOCAL, INNER); "
+        "SPLIT(4, 2, UPCAST, INNER); SPLIT(6, 8, UNROLL, INNER)",
     ),
     "large ones": (
         product(x(2048, 64), x(64, 2048, slot=1)),
@@ -135,6 +135,10 @@ IN_GROUPS = {
         "PADTO(0, 64); SPLIT(0, 64, LOCAL, INNER); SPLIT(1, 4, UPCAST, INNER); PADTO(3, 64); "
         "SPLIT(3, 64, LOCAL, INNER); SPLIT(4, 4, UPCAST, INNER); PADTO(6, 8); "
         "SPLIT(6, 8, UNROLL, INNER)",
+    ),
+    "of two folds in a row the first one": (
+        fold(UOp(Op.MUL, fold(x(8, 64, 128), 2), x(1, 64, 1, slot=1)), 1),
+        "SPLIT(2, 128, GROUP_REDUCE, INNER)",
     ),
     "a group shares a fold": (
         fold(x(256, 1024), 1),

@@ -11,15 +11,18 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from uop.compiler.stages.optimize.axes import FOLDED, nest_of, type_of
 from uop.compiler.stages.optimize.heuristic import FEW, LITTLE, Loop, heuristic, loops_of
 from uop.compiler.targets.target import Target
 from uop.spec.args import AxisType
+from uop.spec.kernel.forms import open_ranges
 from uop.spec.kernel.optimization import Optimization, PadTo, Split
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 BUSY = 128
 """The groups that keep a device busy."""
-SIDES = ((8, 16), (4, 16), (4, 8))
+SIDES = ((8, 16), (4, 16), (4, 8), (2, 8))
 """The sides of a tile: the outputs of a work item, and the work items along it."""
 DEEP = 8
 """How far a tile reaches along its fold."""
@@ -56,14 +59,28 @@ def in_groups(body: UOp, target: Target) -> tuple[Optimization, ...]:
     loops = loops_of(body)
     if _count(loops) < LITTLE:
         return ()
-    return _product(loops) or _shared(loops, target) or tuple(map(_few, heuristic(body, target)))
+    shared = _shared(loops, target) if _are_one_by_one(body, loops) else ()
+    return _product(loops) or shared or _few(heuristic(body, target))
 
 
-def _few(opt: Optimization) -> Optimization:
+def _are_one_by_one(body: UOp, loops: Sequence[Loop]) -> bool:
+    """Whether no inner loop stands in another one."""
+    nests = [nest_of(body, loop.range) for loop in loops if loop.is_inner]
+    order = body.toposort()
+    inside = open_ranges(order)
+    folds = [u for u in order if u.op is Op.REDUCE]
+    is_alone = all(sum(type_of(r) in FOLDED for r in nest) == 1 for nest in nests)
+    return is_alone and not any(type_of(r) in FOLDED for u in folds for r in inside[u])
+
+
+def _few(sequence: Sequence[Optimization]) -> tuple[Optimization, ...]:
     """A work item has few outputs on each loop: others hide how long it waits for memory."""
-    if isinstance(opt, Split) and opt.target is AxisType.UPCAST:
-        return replace(opt, factor=math.gcd(opt.factor, FEW))
-    return opt
+    return tuple(
+        replace(opt, factor=math.gcd(opt.factor, FEW))
+        if isinstance(opt, Split) and opt.target is AxisType.UPCAST
+        else opt
+        for opt in sequence
+    )
 
 
 def _product(loops: Sequence[Loop]) -> tuple[Optimization, ...]:
