@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from uop.compiler.runtime.cuda import open_compiler, open_cuda
 from uop.compiler.runtime.cuda_host import open_cuda_host
 from uop.compiler.runtime.device import ALIGNMENT
@@ -82,22 +84,9 @@ DIALECT = Dialect(
     target="cuda",
 )
 
-CUDA = c_target(
-    "cuda",
-    DIALECT,
-    open_cuda,
-    local_size=256,
-    keeps_addresses=True,
-    vectors=VECTORS,
-    matrices=MATRICES,
-    most_shared=MOST_SHARED,
-    warp=WARP,
-    compiler=open_compiler,
-)
-CUDA_HOST = c_target(
-    "cuda-host",
-    DIALECT,
-    open_cuda_host,
+_TARGET = partial(
+    c_target,
+    dialect=DIALECT,
     local_size=256,
     keeps_addresses=True,
     vectors=VECTORS,
@@ -105,4 +94,6 @@ CUDA_HOST = c_target(
     most_shared=MOST_SHARED,
     warp=WARP,
 )
+CUDA = _TARGET("cuda", opener=open_cuda, compiler=open_compiler)
+CUDA_HOST = _TARGET("cuda-host", opener=open_cuda_host)
 """The same sources, compiled for the CPU."""
