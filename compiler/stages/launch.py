@@ -38,7 +38,7 @@ def launched(body: UOp) -> UOp:
     """
     order = body.toposort()
     ranges = [u for u in order if u.op is Op.RANGE]
-    outer = [r for r in ranges if type_of(r) in GROUPS]
+    outer = sorted((r for r in ranges if type_of(r) in GROUPS), key=id_of)
     folds = shared_folds(order)
     around = {u.src[1] for u in order if u.op is Op.END and type_of(u.src[1]) is GROUP_REDUCE}
     shared = _shared_writes(order, folds)

@@ -6,8 +6,9 @@ A pack is a number of positions in the shape of a value: one for a scalar, sever
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -27,6 +28,8 @@ Position = tuple[int, ...]
 Pack = tuple[Position, ...]
 ALONE: Pack = ((),)
 """The only element of a scalar."""
+KEPT = 1 << 14
+"""The most packs whose source is kept."""
 MOVES = (Op.RESHAPE, Op.EXPAND)
 
 
@@ -45,17 +48,41 @@ def positions(shape: Shape) -> Iterator[Position]:
     return product(*map(range, shape))
 
 
+def moved(p: Position, at: dict[int, int], axes: Sequence[int]) -> Position:
+    """A position with others on some axes."""
+    return tuple(at[k] if k in axes else i for k, i in enumerate(p))
+
+
+def alone(packs: Iterable[Pack]) -> list[Pack]:
+    """Each element of some packs as a scalar."""
+    return [(p,) for p in dict.fromkeys(p for g in packs for p in g)]
+
+
 def source(u: UOp, s: UOp, pack: Pack) -> Pack:
     """The elements of an operand from which a pack of a node is computed."""
     if u.shape == s.shape:
         return pack
     if u.op is Op.RESHAPE:
-        found = tuple(reshaped(p, u.shape, s.shape) for p in pack)
-    elif u.op is Op.EXPAND or u.op is Op.BITCAST or u.op in ELEMENTWISE:
-        found = _within(pack, len(u.shape), s.shape)
-    else:
-        found = pack
-    return found[:1] if len(set(found)) == 1 else found
+        return _before_reshape(pack, u.shape, s.shape)
+    if u.op is Op.EXPAND or u.op is Op.BITCAST or u.op in ELEMENTWISE:
+        return _before_broadcast(pack, len(u.shape), s.shape)
+    return _merged(pack)
+
+
+@lru_cache(KEPT)
+def _before_reshape(pack: Pack, shape: Shape, of: Shape) -> Pack:
+    return _merged(tuple(reshaped(p, shape, of) for p in pack))
+
+
+@lru_cache(KEPT)
+def _before_broadcast(pack: Pack, rank: int, shape: Shape) -> Pack:
+    kept = [(rank - len(shape) + axis, n != 1) for axis, n in enumerate(shape)]
+    return _merged(tuple(tuple(p[axis] if own else 0 for axis, own in kept) for p in pack))
+
+
+def _merged(pack: Pack) -> Pack:
+    """One element, where all are the same."""
+    return pack[:1] if len(set(pack)) == 1 else pack
 
 
 def reshaped(at: Position, shape: Shape, to: Shape) -> Position:
@@ -68,12 +95,6 @@ def reshaped(at: Position, shape: Shape, to: Shape) -> Position:
         found.append(number % n)
         number //= n
     return tuple(reversed(found))
-
-
-def _within(pack: Pack, rank: int, shape: Shape) -> Pack:
-    """The positions in an operand of a broadcast to a rank."""
-    kept = [(rank - len(shape) + axis, n != 1) for axis, n in enumerate(shape)]
-    return tuple(tuple(p[axis] if own else 0 for axis, own in kept) for p in pack)
 
 
 def _is_list(u: UOp) -> bool:

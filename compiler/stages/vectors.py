@@ -25,8 +25,10 @@ from uop.compiler.stages.packs import (
     Indices,
     Pack,
     Position,
+    alone,
     axes_of_vectors,
     has_axes,
+    moved,
     on_axes,
     operands,
     positions,
@@ -87,6 +89,8 @@ class _Parts:
     target: Target
     simplify: Rewriter
     needed: dict[UOp, dict[Pack, None]] = field(default_factory=dict)
+    registers_of: dict[UOp, dict[Pack, list[list[Pack]]]] = field(default_factory=dict)
+    """The terms of each register of each pack of a fold."""
     made: dict[UOp, dict[Pack, UOp]] = field(default_factory=dict)
     indices: Indices = field(init=False)
     inside: dict[UOp, frozenset[UOp]] = field(init=False)
@@ -97,8 +101,8 @@ class _Parts:
     def __post_init__(self) -> None:
         self.indices = Indices(self.order, self.simplify)
         self.inside = open_ranges(self.order)
-        data = (u for u in self.order if has_axes(u) and u.dtype is not dtypes.index)
-        itemsize = max((u.dtype.itemsize for u in data), default=1)
+        data = (u.dtype for u in self.order if has_axes(u) and u.dtype is not dtypes.index)
+        itemsize = max((dtype.itemsize for dtype in data), default=1)
         sizes = axes_of_vectors(self.order, self.indices)
         widths = {a: self.target.vector_width(size, itemsize) for a, size in sizes.items()}
         folds = {a for u in self.order if u.op is Op.REDUCE for a in arg_of(u, ReduceArg).axes}
@@ -145,7 +149,7 @@ class _Parts:
         packs = self._packs(u)
         if u.op in MOVES or self.target.has_vector(u):
             return packs
-        return [(p,) for p in dict.fromkeys(p for g in packs for p in g)]
+        return alone(packs)
 
     def _packed(self, shape: Shape, axis: int) -> list[Pack]:
         """The elements of a shape in vectors along an axis; none where they do not fill it."""
@@ -165,9 +169,8 @@ class _Parts:
         for pack in self.needed[u]:
             for s in u.src[1:2]:
                 self._need(s, pack)
-            for s in (*place.src[1:], *u.src[2:]):
-                for p in pack:
-                    self._need(s, (p,))
+            for s, p in product((*place.src[1:], *u.src[2:]), pack):
+                self._need(s, (p,))
 
     def _accessed(self, u: UOp) -> list[Pack]:
         """A STORE writes vectors where it can. A LOAD reads those of which users need every
@@ -193,14 +196,29 @@ class _Parts:
         return not self.target.is_aligned or self.indices.is_multiple(index, pack)
 
     def _demand_terms(self, u: UOp) -> None:
-        packs = self._packs(u) if self._has_vector(u) else self._split(u)
-        self.needed[u] = dict.fromkeys(packs)
-        for pack in packs:
-            for terms in self._terms(u, pack):
-                for term in terms:
-                    self._need(u.src[0], term)
+        packs = self._packs(u)
+        if not self._has_vector(u) or self._reads_along(u):
+            packs = alone(packs)
+        self.registers_of[u] = {pack: self._terms(u, pack) for pack in packs}
+        for terms in (terms for each in self.registers_of[u].values() for terms in each):
+            for term in terms:
+                self._need(u.src[0], term)
         for r in u.src[1:]:
             self._need(r, ALONE)
+
+    def _reads_along(self, u: UOp) -> bool:
+        """Whether all that a fold reads along its axes are neighbours, and vectors fit there."""
+        folded = set(arg_of(u, ReduceArg).axes)
+        reads = [v for v in u.src[0].toposort() if v.op is Op.LOAD and v.src[0].shape]
+        along = [folded & axes_of_vectors([v], self.indices).keys() for v in reads]
+        return all([*along, along, self._folded_vectors(u)])
+
+    def _folded_vectors(self, u: UOp) -> list[Pack]:
+        """The vectors of the terms of an element of a fold, along an axis that it folds."""
+        shape, axes = u.src[0].shape, arg_of(u, ReduceArg).axes
+        along = [axis for axis in self.widths if axis in axes]
+        folded = tuple(n if k in axes else 1 for k, n in enumerate(shape))
+        return self._packed(folded, along[0]) if along else []
 
     def _has_vector(self, u: UOp) -> bool:
         """Whether the target has the op of a fold on vectors."""
@@ -211,18 +229,14 @@ class _Parts:
         a single element folds along an axis of vectors, each vector has a register.
         """
         shape, axes = u.src[0].shape, arg_of(u, ReduceArg).axes
-        along = [axis for axis in self.widths if axis in axes]
-        if len(pack) == 1 and along and self._has_vector(u):
-            folded = tuple(n if k in axes else 1 for k, n in enumerate(shape))
-            vectors = self._packed(folded, along[0])
-            if vectors:
-                return [
-                    [tuple(_moved(pack[0], dict(enumerate(p)), axes) for p in vector)]
-                    for vector in vectors
-                ]
+        if len(pack) == 1 and self._has_vector(u) and (vectors := self._folded_vectors(u)):
+            return [
+                [tuple(moved(pack[0], dict(enumerate(p)), axes) for p in vector)]
+                for vector in vectors
+            ]
         places = product(*(range(shape[a]) for a in axes))
         placed = [dict(zip(axes, at, strict=True)) for at in places]
-        return [[tuple(_moved(p, at, axes) for p in pack) for at in placed]]
+        return [[tuple(moved(p, at, axes) for p in pack) for at in placed]]
 
     def build(self, u: UOp) -> None:
         """Make the packs of a node that are needed; those of its sources are made."""
@@ -299,7 +313,7 @@ class _Parts:
 
     def _fold(self, u: UOp) -> None:
         op = arg_of(u, ReduceArg).op
-        registers = {pack: self._terms(u, pack) for pack in self.needed[u]}
+        registers = self.registers_of[u]
         totals = iter(self._totals(u, op, [t for terms in registers.values() for t in terms]))
         for pack, terms in registers.items():
             total = _tree(op, [next(totals) for _ in terms])
@@ -384,8 +398,3 @@ def _after(place: UOp, effects: Sequence[UOp]) -> UOp:
 def _picked(u: UOp) -> Position:
     """The position of the element that an INDEX into a value picks."""
     return tuple(int_value(i) or 0 for i in u.src[1:])
-
-
-def _moved(p: Position, at: dict[int, int], axes: Sequence[int]) -> Position:
-    """A position with others on some axes."""
-    return tuple(at[k] if k in axes else i for k, i in enumerate(p))

@@ -64,13 +64,13 @@ CASES = {
         product(widened(x(64, 64, dtype=dtypes.float16)), x(64, 64, slot=1)),
         "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 32, UPCAST, INNER); SPLIT(4, 4, UNROLL, INNER)",
     ),
-    "the same for rows by rows, whose tile shares what is read far apart": (
+    "a product of rows by rows has vectors along the fold": (
         product(x(64, 64), turned(x(64, 64, slot=1))),
-        "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 16, UPCAST, INNER); SPLIT(4, 4, UNROLL, INNER)",
+        "SPLIT(0, 4, UPCAST, INNER); SPLIT(2, 2, UPCAST, INNER); SPLIT(4, 8, UNROLL, INNER)",
     ),
-    "a narrow product of rows by rows has vectors along the fold": (
-        product(x(64, 512), turned(x(4, 512, slot=1))),
-        "SPLIT(0, 4, UPCAST, INNER); SPLIT(2, 4, UPCAST, INNER); SPLIT(4, 8, UNROLL, INNER)",
+    "one of columns by rows has them along the result": (
+        product(turned(x(64, 64)), turned(x(64, 64, slot=1))),
+        "SPLIT(0, 8, UPCAST, INNER); SPLIT(2, 16, UPCAST, INNER); SPLIT(4, 4, UNROLL, INNER)",
     ),
     "rows that no register tile divides": (
         product(x(67, 64), x(64, 64, slot=1)),
@@ -96,7 +96,7 @@ CASES = {
     ),
     "a transpose has a tile, and groups along the rows that it reads": (
         UOp(Op.NEG, turned(x(256, 256))),
-        "SPLIT(0, 8, UPCAST, INNER); SPLIT(0, 32, LOCAL, INNER); SPLIT(3, 8, UPCAST, INNER)",
+        "SPLIT(0, 8, UPCAST, INNER); SPLIT(0, 32, LOCAL, INNER); SPLIT(3, 16, UPCAST, INNER)",
     ),
     "an odd size has no vectors": (UOp(Op.NEG, x((1 << 16) + 1)), ""),
     "little work stays as it is": (UOp(Op.NEG, x(1 << 10)), ""),

@@ -60,6 +60,21 @@ def test_a_tile_of_a_product_is_a_loop_over_vectors_of_accumulators() -> None:
     assert sorted(u.shape for u in reads) == [()] * 4 + [(8,)] * 2
 
 
+def test_a_product_of_rows_by_rows_has_vectors_along_the_fold() -> None:
+    rows = UOp(Op.PERMUTE, param(1, (8, 64), dtypes.float32), arg=PermuteArg((1, 0)))
+    found = nodes(
+        product(param(0, (8, 64), dtypes.float32), rows),
+        "SPLIT(0, 4, UPCAST); SPLIT(2, 2, UPCAST); SPLIT(4, 8, UNROLL)",
+    )
+    # An accumulator for each of 4 x 2 outputs, and the vectors of 4 and of 2 rows.
+    vectors = [u for u in found if u.op is Op.MUL and u.dtype is dtypes.float32]
+    assert [u.shape for u in vectors] == [(8,)] * 8
+    reads = [u for u in found if u.op is Op.LOAD and u.src[0].src[0].op is Op.PARAM]
+    assert [u.shape for u in reads] == [(8,)] * (4 + 2)
+    folds = [s for u in vectors for s in u.src if s.op is Op.STACK]
+    assert not folds
+
+
 def test_a_store_to_no_neighbours_is_one_of_scalars() -> None:
     x = param(0, (8, 16), dtypes.float32)
     turned = UOp(Op.PERMUTE, x, arg=PermuteArg((1, 0)))

@@ -140,6 +140,18 @@ def test_what_a_launch_is_read_off() -> None:
     assert not is_grouped(linear(UOp(Op.STORE, place(special("gidx0", 3)), const(1, dtypes.int32))))
 
 
+def test_work_items_follow_each_other_along_the_last_axis() -> None:
+    root = UOp(Op.NEG, param(0, (4, 6), dtypes.float32))
+
+    def last(text: str) -> set[UOp]:
+        selected = lower(root, "select", optimizations=[parse_optimizations(text)])
+        return {u.src[1] for u in selected.toposort() if u.op is Op.MOD}
+
+    assert last("") <= {index_const(6)}
+    assert last("SWAP(0, 1)") == {index_const(4)}
+    assert last("SPLIT(1, 3, THREAD); SWAP(0, 1)") == {index_const(4), index_const(2)}
+
+
 def test_each_number_is_the_one_that_the_device_has_for_it() -> None:
     """A kernel with all numbers of a launch, in the words of OpenCL and of CUDA."""
     names = [f"{kind}idx{k}" for kind in "gl" for k in range(3)]

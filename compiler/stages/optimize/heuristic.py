@@ -4,9 +4,9 @@ Two things make a kernel fast: elements that are neighbours in memory form vecto
 outputs need is read once for a tile of them. So the axis on which most accesses step by one element
 becomes vectors; in a kernel with a fold, the axes on which a read does not change become a tile of
 accumulators, for which half of the registers are; with two such axes, vectors lie along the one by
-which the result is written. Where the vectors lie along the fold, it has several accumulators too,
-since each addition waits for the last one. A kernel of little work stays as it is: to build it
-costs more than it takes.
+which the result is written, unless all is read along the fold. Where the vectors lie along the
+fold, it has several accumulators too, since each addition waits for the last one. A kernel of
+little work stays as it is: to build it costs more than it takes.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ SPILLED = 2
 """So many times the registers hold the accumulators of a tile whose inputs are converted: a tile of
 half the registers, which leaves room for inputs and products, would convert them more often.
 """
+LINE = 64
+"""The bytes of a line of a cache."""
 ROWS = 8
 """The most rows of a tile of accumulators."""
 
@@ -50,6 +52,9 @@ class Loop:
     """The elements that each access steps by; None where they are no constant."""
     is_written_along: bool
     """Whether each STORE writes to neighbours."""
+
+    is_read_along: bool
+    """Whether each LOAD that changes along it reads neighbours."""
 
     @property
     def is_inner(self) -> bool:
@@ -91,7 +96,7 @@ class _Kernel:
             return {loop: self._vectors(loop, ACCUMULATORS) for loop in found if loop is not None}
         few = {loop: loop.bound for loop in inner if loop.bound <= FEW and loop is not along}
         if along.is_inner:
-            rows = _tile(others, ACCUMULATORS, registers)
+            rows = _tile(others, ACCUMULATORS, registers // 2)
             return {along: self._vectors(along, 1 if rows else ACCUMULATORS)} | rows | few
         others = [loop for loop in others if loop is not along][:1] if inner else []
         # A register that is in memory in between is written once for several steps.
@@ -104,8 +109,10 @@ class _Kernel:
 
     def _along_a_tile(self) -> Loop | None:
         """In a product of matrices the loop along which the result is written: what an input reads
-        far apart, the rows of a tile share.
+        far apart, the rows of a tile share. None where all inputs are read along the fold.
         """
+        if any(loop.is_inner and loop.is_read_along for loop in self.loops):
+            return None
         tiled = [loop for loop in self.loops if loop.repeats and not loop.is_inner]
         full = [loop for loop in tiled if loop.is_written_along and self._width(loop) > FEW]
         return full[0] if full and len(tiled) > 1 else None
@@ -126,12 +133,18 @@ class _Kernel:
         return max(fit, key=lambda loop: (neighbours(loop), not loop.is_inner), default=None)
 
     def _turned(self) -> dict[Loop, int]:
-        """A tile of a vector's length on two loops of which each steps by one element in other
-        accesses than the other one.
+        """A tile on two loops of which each steps by one element in other accesses than the other
+        one: a vector's length of each; but where one work item follows another, a line of the
+        cache of what is written, which is then written at once.
         """
         vectors = self.target.vectors
         most = 1 if vectors is None else min(vectors.size // self._itemsize, vectors.widths[-1])
-        sizes = {loop: largest_divisor(loop.bound, most) for loop in self.loops if 1 in loop.steps}
+        line = LINE // self._itemsize if self.target.warp == 1 and most > 1 else most
+        sizes = {
+            loop: largest_divisor(loop.bound, line if loop.is_written_along else most)
+            for loop in self.loops
+            if 1 in loop.steps
+        }
         found = [loop for loop, size in sizes.items() if size > 1]
         if len(found) != 2 or (1, 1) in zip(*(loop.steps for loop in found), strict=True):
             return {}
@@ -179,9 +192,18 @@ def loops_of(body: UOp) -> list[Loop]:
     accesses = [u for u in body.toposort() if u.op in (Op.LOAD, Op.STORE)]
     places = dict.fromkeys(u.src[0] for u in accesses if u.src[0].addrspace is AddrSpace.GLOBAL)
     steps = {place: linear_steps(place.src[1], found) for place in places}
-    written = [steps[u.src[0]] for u in accesses if u.op is Op.STORE]
+    written, read = (
+        [steps[u.src[0]] for u in accesses if u.op is op and u.src[0] in steps]
+        for op in (Op.STORE, Op.LOAD)
+    )
     return [
-        Loop(r, bound, tuple(s[k] for s in steps.values()), all(s[k] == 1 for s in written))
+        Loop(
+            r,
+            bound,
+            tuple(s[k] for s in steps.values()),
+            all(s[k] == 1 for s in written),
+            {s[k] for s in read} - {0} == {1},
+        )
         for k, (r, bound) in enumerate(zip(found, bounds, strict=True))
         if bound is not None
     ]
