@@ -2,8 +2,8 @@
 
 A candidate is one more optimization behind a sequence of the beam, where that is legal. A child
 process compiles and times it, so that one that crashes or hangs costs its time alone. What is
-faster counts only if its results lie in the accepted sets. The result is kept on disk for the
-program, the backend, the device and this version.
+faster counts only if its results lie in the accepted sets. After a minute the search ends with the
+best so far. The result is kept on disk for the program, the backend, the device and this version.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from uop.spec.distribution import own_version
 from uop.spec.errors import InvalidError, UnsupportedError, UopError
 from uop.spec.graph import kernel_calls
 from uop.spec.kernel.optimization import (
+    MatrixUnit,
     Optimization,
     Split,
     Swap,
@@ -63,6 +64,8 @@ HOPELESS = 3.0
 TURNS = 5
 SECONDS = 20.0
 """The limit of a candidate: build, run and time."""
+WHOLE = 60.0
+"""The limit of a search; each kernel has a share of what is left."""
 SEARCHES = "searches"
 """The folder of results in the cache."""
 
@@ -105,6 +108,7 @@ class Search:
     backend: str
     width: int
     limit: float = SECONDS
+    whole: float = WHOLE
     tried: int = 0
     failed: int = 0
     _adapter: CompiledBackend = field(init=False)
@@ -132,6 +136,7 @@ class Search:
 
     def _searched(self) -> Found:
         target = find_target(self._adapter.target)
+        end = time.monotonic() + self.whole
         bodies = _bodies(self.root, target)
         first = tuple(print_optimizations(chosen(body, target)) for body in bodies)
         start = self._ask(first, float("inf"))
@@ -142,19 +147,23 @@ class Search:
             return kept
         best = Found(first, start.seconds)
         for kernel, body in enumerate(bodies):
-            best = self._grown(best, kernel, body)
+            now = time.monotonic()
+            best = self._grown(best, kernel, body, now + (end - now) / (len(bodies) - kernel))
         found = Found(best.sequences, best.seconds, self.tried, self.failed)
         about = {"sequences": found.sequences, "seconds": found.seconds}
         keep(place, json.dumps(about | {"digest": _digest(found)}))
         return found
 
-    def _grown(self, best: Found, kernel: int, body: UOp) -> Found:
-        """The best sequences after a search for one kernel."""
+    def _grown(self, best: Found, kernel: int, body: UOp, end: float) -> Found:
+        """The best sequences after a search for one kernel, which starts no candidate later."""
+        target = find_target(self._adapter.target)
         seen: set[UOp] = set()
-        beam: list[Optimizations] = [(), parse_optimizations(best.sequences[kernel])]
+        beam: list[Optimizations] = [parse_optimizations(best.sequences[kernel]), ()]
         for _ in range(LONGEST):
             timed: list[tuple[float, Optimizations]] = []
-            for sequence in (new for old in beam for new in candidates(body, old, seen)):
+            for sequence in (new for old in beam for new in candidates(body, old, seen, target)):
+                if time.monotonic() > end:
+                    break
                 text = print_optimizations(sequence)
                 all_of = (*best.sequences[:kernel], text, *best.sequences[kernel + 1 :])
                 answer = self._ask(all_of, best.seconds)
@@ -213,7 +222,9 @@ class Search:
         return cache_folder() / SEARCHES / f"{name}.json"
 
 
-def candidates(body: UOp, sequence: Optimizations, seen: set[UOp]) -> Iterator[Optimizations]:
+def candidates(
+    body: UOp, sequence: Optimizations, seen: set[UOp], target: Target
+) -> Iterator[Optimizations]:
     """The sequences that are one optimization longer and legal; adds the kernels to those seen."""
     try:
         optimized = apply(body, sequence)
@@ -224,6 +235,9 @@ def candidates(body: UOp, sequence: Optimizations, seen: set[UOp]) -> Iterator[O
         Split(axis, factor, kind) for axis in range(count) for factor in FACTORS for kind in TYPES
     ]
     steps += [Swap(axis, axis + 1) for axis in range(count - 1)]
+    if not sequence:
+        shapes = dict.fromkeys(f"m{a.m}n{a.n}k{a.k}" for a in target.matrices)
+        steps += [MatrixUnit(axis, shape) for axis in range(count) for shape in sorted(shapes)]
     for step in steps:
         longer = (*sequence, step)
         try:

@@ -24,7 +24,7 @@ from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.frontend.compositions import gemm
 from uop.spec.frontend.tensor import Tensor
-from uop.spec.kernel.optimization import parse_optimizations
+from uop.spec.kernel.optimization import MatrixUnit, parse_optimizations
 from uop.spec.uop import UOp, param
 
 A, B = (param(slot, (4, 4), dtypes.int32) for slot in range(2))
@@ -60,13 +60,28 @@ class Faked(Search):
 
 
 def test_candidates_are_legal_and_new() -> None:
-    (body,) = search._bodies(ROOT, find_target("cuda-host"))
+    target = find_target("cuda-host")
+    (body,) = search._bodies(ROOT, target)
     seen: set[UOp] = set()
-    found = list(candidates(body, (), seen))
+    found = list(candidates(body, (), seen, target))
     assert parse_optimizations(FAST) in found
     assert len({apply(body, sequence) for sequence in found}) == len(found)
-    assert not list(candidates(body, (), seen))
-    assert all(len(longer) == 2 for longer in candidates(body, found[0], seen))
+    assert not list(candidates(body, (), seen, target))
+    assert all(len(longer) == 2 for longer in candidates(body, found[0], seen, target))
+
+
+def test_matrix_instructions_are_tried_where_the_target_has_them() -> None:
+    factors = (param(slot, (16, 16), dtypes.float16) for slot in range(2))
+    root = gemm(*(Tensor(factor).cast(dtypes.float32) for factor in factors)).uop
+
+    def tried(name: str) -> set[str]:
+        target = find_target(name)
+        (body,) = search._bodies(root, target)
+        found = (sequence[-1] for sequence in candidates(body, (), set(), target))
+        return {str(step) for step in found if isinstance(step, MatrixUnit)}
+
+    assert tried("cuda-host") == {"TC(2, m16n8k16)", "TC(2, m16n8k8)"}
+    assert tried("opencl") == set()
 
 
 def test_the_fastest_is_found_step_by_step() -> None:
@@ -84,6 +99,13 @@ def test_what_is_wrong_or_crashes_does_not_count(fault: Any) -> None:
 def test_a_candidate_that_hangs_ends_alone() -> None:
     found = Faked({"": 8.0, FAST: lambda: time.sleep(600)}, limit=0.5).run()
     assert (found.sequences, found.failed) == (("",), 1)
+
+
+def test_a_search_ends_with_the_best_so_far() -> None:
+    search_of = Faked({"": 8.0, FAST: 4.0, FASTER: 2.0})
+    search_of.whole = 0.0
+    found = search_of.run()
+    assert (found.sequences, found.tried) == (("",), 1)
 
 
 def test_the_result_is_kept_and_a_damaged_one_is_searched_again(tmp_path: Path) -> None:

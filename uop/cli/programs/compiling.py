@@ -42,7 +42,7 @@ beam_option = click.option(
     metavar="N",
     help="Search the optimizations of each kernel on the device here: of all sequences that are "
     "one longer keep the N fastest, as long as that helps. Each counts only with results that the "
-    "spec accepts. What was found is kept on disk.",
+    "spec accepts. A search takes a minute at most. What was found is kept on disk.",
 )
 
 
