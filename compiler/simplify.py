@@ -12,6 +12,7 @@ from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
 
+INDICES = range(int(dtypes.index.min), int(dtypes.index.max) + 1)
 Terms = dict[UOp, int]
 """A sum: the factor of each node, which is no sum, constant, or product with a constant."""
 
@@ -39,7 +40,7 @@ def bounds(u: UOp) -> tuple[int, int]:
 
 def fits(*values: int) -> bool:
     """Whether all of them are values of an index."""
-    return all(dtypes.index.min <= v <= dtypes.index.max for v in values)
+    return all(v in INDICES for v in values)
 
 
 def linear_form(u: UOp) -> tuple[Terms, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from operator import attrgetter
 from reprlib import repr as _repr
 from typing import Any, cast
@@ -303,6 +303,7 @@ def const(value: Number, dtype: DType) -> UOp:
     return UOp(Op.CONST, arg=ConstArg.of(value, dtype))
 
 
+@lru_cache(1 << 10, typed=True)
 def index_const(value: int) -> UOp:
     """A ()-shaped index constant."""
     return const(value, dtypes.index)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from uop.compiler.targets.target import COPIES
 from uop.spec.args import WmmaArg
@@ -123,6 +124,7 @@ def storage(dtype: DType) -> DType:
     return dtype
 
 
+@lru_cache(1 << 12)
 def literal(dtype: DType, bits: int) -> str:
     """The literal of a constant: a short decimal where that is exact, else floats in hex; inf and
     NaN, which have none, by a bit cast.
