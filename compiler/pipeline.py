@@ -23,6 +23,7 @@ from uop.compiler.stages.linearize import linearize
 from uop.compiler.stages.lower import LOWER
 from uop.compiler.stages.optimize import OPTIMIZE, Choose, Sequences, optimize
 from uop.compiler.stages.optimize.groups import chosen
+from uop.compiler.stages.optimize.rows import KEEP_ROW
 from uop.compiler.stages.plan import plan
 from uop.compiler.stages.rangeify import rangeify
 from uop.compiler.stages.render import kernel_names, render
@@ -324,7 +325,7 @@ STAGES = [
         "optimize",
         lambda u, s, fired: optimize(u, fired, s.chosen),
         lambda _: OPTIMIZED,
-        lambda _: (*OPTIMIZE.names, COPY_TILE),
+        lambda _: (*OPTIMIZE.names, COPY_TILE, KEEP_ROW),
         _about(optimize),
     ),
     _rewriting(expand, EXPANDED, EXPANSIONS),

@@ -45,8 +45,8 @@ class Body:
         """An empty text of a kernel, which knows how its nodes are written."""
         block = blocks_of(linear)
         places = [u for u in linear.src if u.op is Op.INDEX and u.addrspace is AddrSpace.REG]
-        parts = {base_of(u) for u in places if not u.shape and u.src[1] is not index_const(0)}
-        whole = {base_of(u) for u in places if u.shape or u.src[0].shape == (1,)} - parts
+        parts = {base_of(u) for u in places if not _is_whole(u)}
+        whole = set(map(base_of, places)) - parts
         body = cls(dialect, whole=whole, starts=_starts(linear, block) & whole)
         body.inside = written_inside(linear, block)
         return body
@@ -127,6 +127,12 @@ class Body:
         if self.dialect.vectors is None:
             raise UnsupportedError(f"{self.dialect.name} has no vectors")
         return self.dialect.vectors
+
+
+def _is_whole(place: UOp) -> bool:
+    """Whether a place in a register is all of it."""
+    size = place.src[0].shape
+    return place.shape == size or (size == (1,) and place.src[1] is index_const(0))
 
 
 def _starts(linear: UOp, block: Mapping[UOp, int]) -> set[UOp]:

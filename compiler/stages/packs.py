@@ -16,7 +16,6 @@ from uop.compiler.rewrite import Rewriter
 from uop.compiler.simplify import fits, int_value, linear_form
 from uop.compiler.stages.expand import ACCESSES
 from uop.compiler.stages.indices import ZERO
-from uop.spec.args import AddrSpace
 from uop.spec.dtype import dtypes
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
@@ -209,7 +208,7 @@ def axes_of_vectors(order: Sequence[UOp], indices: Indices) -> dict[int, int]:
     votes: Counter[int] = Counter()
     sizes: dict[int, int] = {}
     for u in order:
-        if u.op in ACCESSES and u.src[0].shape and u.src[0].addrspace is not AddrSpace.REG:
+        if u.op in ACCESSES and u.src[0].shape:
             wide = on_axes(u.src[0].src[1])
             first = (0,) * len(wide.shape)
             for axis, size in enumerate(wide.shape):

@@ -13,6 +13,7 @@ from uop.compiler.rewrite import Fired, Rewriter, Rule, RuleSet, quietly, rewrit
 from uop.compiler.simplify import SIMPLIFY, int_value
 from uop.compiler.stages.indices import counting
 from uop.compiler.stages.launch import launched
+from uop.compiler.stages.optimize.rows import in_registers
 from uop.compiler.stages.tiles import in_two_parts
 from uop.compiler.stages.vectors import in_vectors
 from uop.compiler.targets.target import COPIES, Target
@@ -41,7 +42,7 @@ def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
         for u in body.toposort():
             if u.op is Op.WMMA:
                 target.check_matrix(u)
-        items = launched(body)
+        items = launched(in_registers(body))
         if items is not body:
             fired(RANGES_INTO_WORK_ITEMS, body, items)
         scalars = rewriter(items)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import cast
 
 from uop.compiler.stages.body import Body, Statements
 from uop.compiler.stages.counts import counter_type, is_plain, param_name
@@ -216,8 +217,8 @@ def _load(body: Body, u: UOp) -> None:
 
 
 def _vector_place(body: Body, access: UOp, value: UOp, at: str) -> VectorPlace:
-    is_global = access.src[0].addrspace is AddrSpace.GLOBAL
-    return VectorPlace(body.type(value), value.shape[0], at, is_global)
+    space = cast(AddrSpace, access.src[0].addrspace)
+    return VectorPlace(body.type(value), value.shape[0], at, space)
 
 
 def _vector_loaded(body: Body, u: UOp, at: str) -> str:

@@ -13,7 +13,17 @@ from dataclasses import dataclass, field
 
 from uop.compiler.rewrite import Fired
 from uop.compiler.simplify import bounds, int_value, linear_form
-from uop.compiler.stages.optimize.axes import FOLDED, ITEMS, axes, id_of, ranged, type_of
+from uop.compiler.stages.optimize.axes import (
+    FOLDED,
+    ITEMS,
+    axes,
+    bound_of,
+    count_of,
+    id_of,
+    ranged,
+    row_major,
+    type_of,
+)
 from uop.spec.args import AddrSpace, AxisType, BufferArg
 from uop.spec.graph import WRITES, base_of
 from uop.spec.kernel.forms import open_ranges
@@ -39,7 +49,7 @@ def with_tiles(body: UOp, fired: Fired) -> UOp:
     is_shared = any(u.op is Op.WMMA for u in order) or any(
         type_of(r) is AxisType.GROUP_REDUCE for r in axes(body)
     )
-    if is_shared or _count(items) < 2 or not _count(axes(body)):
+    if is_shared or count_of(items) < 2 or not count_of(axes(body)):
         return body
     return _Copies(order, items, fired).made()
 
@@ -56,7 +66,7 @@ class _Tile:
 
     @property
     def size(self) -> int:
-        return _count(self.within)
+        return count_of(self.within)
 
     @property
     def nbytes(self) -> int:
@@ -64,7 +74,7 @@ class _Tile:
         return 2 * self.size * self.load.dtype.itemsize
 
     def place(self, memory: UOp, digits: Iterable[UOp]) -> UOp:
-        position = _number(self.within, digits)
+        position = row_major(self.within, digits)
         first = UOp(Op.MUL, self.fold, index_const(self.size))
         return UOp(Op.INDEX, memory, UOp(Op.ADD, first, position))
 
@@ -116,8 +126,8 @@ class _Copies:
                 continue
             within = tuple(sorted((r for r in used if type_of(r) in WITHIN), key=_depth))
             tile = _Tile(u, folds[0], within)
-            sharing = _count(r for r in self.items if r not in used)
-            copies, rest = divmod(tile.size, _count(self.items))
+            sharing = count_of(r for r in self.items if r not in used)
+            copies, rest = divmod(tile.size, count_of(self.items))
             if sharing > 1 and copies and not rest and copies <= MOST_COPIES:
                 yield tile
 
@@ -136,12 +146,12 @@ class _Copies:
     def _copy(self, tile: _Tile, memory: UOp) -> UOp:
         """Each item copies some neighbours, then as many behind those of the last item."""
         order = tile.in_memory_order()
-        copies = tile.size // _count(self.items)
-        row = math.gcd(copies, ROW, _bound(order[-1]))
+        copies = tile.size // count_of(self.items)
+        row = math.gcd(copies, ROW, bound_of(order[-1]))
         along, turn = (self._upcast(n) for n in (row, copies // row))
-        item = _number(self.items, self.items)
-        number = UOp(Op.ADD, UOp(Op.MUL, turn, index_const(_count(self.items))), item)
-        counts = [*map(_bound, order[:-1]), _bound(order[-1]) // row]
+        item = row_major(self.items, self.items)
+        number = UOp(Op.ADD, UOp(Op.MUL, turn, index_const(count_of(self.items))), item)
+        counts = [*map(bound_of, order[:-1]), bound_of(order[-1]) // row]
         *found, last = _digits(number, counts)
         found.append(UOp(Op.ADD, UOp(Op.MUL, last, index_const(row)), along))
         digits = dict(zip(order, found, strict=True))
@@ -171,29 +181,11 @@ def _only_loops(order: Sequence[UOp], inside: Mapping[UOp, frozenset[UOp]]) -> s
 
 def _memory(tile: _Tile, slot: int) -> UOp:
     arg = BufferArg(slot, tile.load.dtype, None, AddrSpace.LOCAL)
-    return UOp(Op.BUFFER, dims((_bound(tile.fold) * tile.size,)), arg=arg)
-
-
-def _bound(r: UOp) -> int:
-    found = int_value(r.src[0])
-    assert found is not None, "`apply` optimizes kernels of constant bounds"
-    return found
-
-
-def _count(ranges: Iterable[UOp]) -> int:
-    return math.prod(map(_bound, ranges))
+    return UOp(Op.BUFFER, dims((bound_of(tile.fold) * tile.size,)), arg=arg)
 
 
 def _depth(r: UOp) -> tuple[int, int]:
     return WITHIN.index(type_of(r)), id_of(r)
-
-
-def _number(ranges: Iterable[UOp], digits: Iterable[UOp]) -> UOp:
-    """The number whose digits these are, each below the bound of its RANGE, the last the lowest."""
-    number = index_const(0)
-    for r, digit in zip(ranges, digits, strict=True):
-        number = UOp(Op.ADD, UOp(Op.MUL, number, r.src[0]), digit)
-    return number
 
 
 def _digits(number: UOp, counts: Sequence[int]) -> list[UOp]:
@@ -213,7 +205,7 @@ def in_two_parts(body: UOp) -> UOp:
         places = [u for u in order if u.op is Op.INDEX and base_of(u) is memory]
         fold = _fold_of(memory, places, order)
         if fold is not None:
-            count = 2 * memory.shape[0] // _bound(fold)
+            count = 2 * memory.shape[0] // bound_of(fold)
             smaller[memory] = UOp(Op.BUFFER, dims((count,)), arg=memory.arg)
             turn = {fold: UOp(Op.MOD, fold, index_const(2))}
             turns |= {p: p.src[1].substitute(turn) for p in places}
@@ -238,11 +230,11 @@ def _fold_of(memory: UOp, places: Sequence[UOp], order: Sequence[UOp]) -> UOp | 
     if len(found) != 1 or len(barriers) != 1:
         return None
     (fold,), ((barrier, *others),) = found, barriers
-    if _bound(fold) < 3:
+    if bound_of(fold) < 3:
         return None
     written = barrier.toposort()
     is_ordered = barrier.op is Op.BARRIER and not others and not set(reads) & set(written)
-    part, rest = divmod(memory.shape[0], _bound(fold))
+    part, rest = divmod(memory.shape[0], bound_of(fold))
     is_parted = not rest and all(_is_in_part(p.src[1], fold, part) for p in places)
     stores = [p for p in places if p not in reads]
     return fold if is_ordered and is_parted and set(stores) <= set(written) else None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from uop.compiler.targets.target import COPIES
-from uop.spec.args import WmmaArg
+from uop.spec.args import AddrSpace, WmmaArg
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
@@ -26,7 +26,7 @@ class VectorPlace:
     type: str
     width: int
     pointer: str
-    is_global: bool
+    space: AddrSpace
 
 
 @dataclass(frozen=True, slots=True, eq=False)

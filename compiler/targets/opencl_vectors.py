@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from uop.compiler.targets.cstyle import Operation, VectorPlace, VectorSpelling, literal, storage
-from uop.compiler.targets.prelude_vectors import FUNCTIONS, WIDTHS
+from uop.compiler.targets.prelude_vectors import FUNCTIONS, MARKS, WIDTHS
 from uop.compiler.targets.target import Vectors
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.kernel.forms import ELEMENTWISE
@@ -76,15 +76,11 @@ def _bitwise(sign: str) -> Callable[[Operation], str]:
 
 
 def _load(place: VectorPlace) -> str:
-    if place.is_global:
-        return f"load_{place.type}({place.pointer})"
-    return f"vload{place.width}(0, {place.pointer})"
+    return f"load_{MARKS[place.space]}{place.type}({place.pointer})"
 
 
 def _store(place: VectorPlace, value: str) -> str:
-    if place.is_global:
-        return f"store_{place.type}({value}, {place.pointer});"
-    return f"vstore{place.width}({value}, 0, {place.pointer});"
+    return f"store_{MARKS[place.space]}{place.type}({value}, {place.pointer});"
 
 
 OPS: Mapping[Op, Callable[[Operation], str]] = {

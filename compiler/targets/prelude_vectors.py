@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from uop.compiler.targets.prelude_float import SMALL, of_small
+from uop.spec.args import AddrSpace
 from uop.spec.dtype import DType
 
 WIDTHS = (2, 4, 8, 16)
 INTEGERS = tuple(sign + word for word in ("char", "short", "int", "long") for sign in ("", "u"))
 FUNCTIONS = ("exp2", "log2", "sqrt", "sin")
 
+SPACES = {AddrSpace.GLOBAL: "global", AddrSpace.LOCAL: "local", AddrSpace.REG: "private"}
+MARKS = {AddrSpace.GLOBAL: "", AddrSpace.LOCAL: "local_", AddrSpace.REG: "private_"}
+"""What tells the helpers of an address space apart."""
+
 # PoCL writes what vloadN and vstoreN do element by element where it joins work items.
 MEMORY = """
-FN {type}{n} load_{type}{n}(global {type}* p) {{
+FN {type}{n} load_{mark}{type}{n}({space} {type}* p) {{
   typedef {type}{n} unaligned __attribute__((aligned(sizeof({type}))));
-  return *(global unaligned*)p;
+  return *({space} unaligned*)p;
 }}
 
-FN void store_{type}{n}({type}{n} x, global {type}* p) {{
+FN void store_{mark}{type}{n}({type}{n} x, {space} {type}* p) {{
   typedef {type}{n} unaligned __attribute__((aligned(sizeof({type}))));
-  *(global unaligned*)p = x;
+  *({space} unaligned*)p = x;
 }}
 """
 
@@ -71,7 +76,12 @@ def _sine(type: str, scalar: str, width: int) -> str:
 
 
 TEXT = "\n\n".join(
-    [MEMORY.format(type=t, n=n) for t in (*INTEGERS, "float", "double") for n in WIDTHS]
+    [
+        MEMORY.format(type=t, n=n, space=SPACES[space], mark=MARKS[space])
+        for space in SPACES
+        for t in (*INTEGERS, "float", "double")
+        for n in WIDTHS
+    ]
     + [
         UNARY.format(type=f"{type}{n}", name=name)
         for type in ("float", "double")

@@ -21,6 +21,7 @@ from uop.compiler.stages.optimize.axes import (
     type_of,
 )
 from uop.compiler.stages.optimize.matrix import instruction, onto, product_over
+from uop.compiler.stages.optimize.rows import with_rows
 from uop.compiler.stages.tiles import with_tiles
 from uop.compiler.validity import FALSE, neutral
 from uop.spec.args import AxisType, ReduceArg, arg_of
@@ -86,7 +87,7 @@ def apply(body: UOp, sequence: Sequence[Optimization], fired: Fired = quietly) -
         state = APPLY[type(optimization)](state, optimization)
         fired(str(optimization), before, state.body)
     simplify = Rewriter(SIMPLIFY, fired)
-    return simplify(with_tiles(simplify(state.body), fired))
+    return simplify(with_rows(with_tiles(simplify(state.body), fired), fired))
 
 
 def split(state: Scheduled, opt: Split) -> Scheduled:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from uop.compiler.simplify import int_value
 from uop.spec.args import AxisType, RangeArg, arg_of
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp
+from uop.spec.uop import UOp, index_const
 
 NESTING: tuple[tuple[AxisType, ...], ...] = (
     (AxisType.LOOP,),
@@ -49,6 +51,24 @@ def type_of(r: UOp) -> AxisType:
 
 def ranged(bound: UOp, id: int, axis_type: AxisType) -> UOp:
     return UOp(Op.RANGE, bound, arg=RangeArg(id, axis_type))
+
+
+def bound_of(r: UOp) -> int:
+    found = int_value(r.src[0])
+    assert found is not None, "`apply` optimizes kernels of constant bounds"
+    return found
+
+
+def count_of(ranges: Iterable[UOp]) -> int:
+    return math.prod(map(bound_of, ranges))
+
+
+def row_major(ranges: Iterable[UOp], digits: Iterable[UOp]) -> UOp:
+    """The number whose digits these are, each below the bound of its RANGE, the last the lowest."""
+    number = index_const(0)
+    for r, digit in zip(ranges, digits, strict=True):
+        number = UOp(Op.ADD, UOp(Op.MUL, number, r.src[0]), digit)
+    return number
 
 
 def nest_of(body: UOp, r: UOp) -> list[UOp]:

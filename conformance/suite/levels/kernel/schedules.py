@@ -60,6 +60,7 @@ from uop.spec.uop import UOp, param
 GRAPHS = LOWERED | {"small-floats": ("float16",)}
 """The dtypes that graphs start with, by the flavour in which they grow."""
 FOLDS = ("int8", "int32", "uint64", "bool", "float16", "float32", "float64")
+KEPT = ("float16", "float32")
 TILED = ("int32", "float16", "float32")
 LENGTHENED = ("int32", "float32")
 MOST = {AxisType.UPCAST: 16, AxisType.UNROLL: 16, AxisType.LOCAL: 16, AxisType.GROUP_REDUCE: 16}
@@ -84,6 +85,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in (DTYPES[name] for name in TILED):
         yield group("schedule", Op.REDUCE, dtype, "tiled", (1, 3, 40), _tiled, dtype, needs=NEEDS)
         yield group("schedule", Op.REDUCE, dtype, "rows", (1, 3, 40), _rows, dtype, needs=NEEDS)
+    for dtype in (DTYPES[name] for name in KEPT):
+        yield group("schedule", Op.EXP2, dtype, "kept", (1, 2, 40), _kept, dtype, needs=NEEDS)
     for arg in SHAPES:
         factor, total = arg.dtype_in.format, arg.dtype_out.format
         if total.holds_products_of(factor):
@@ -265,6 +268,23 @@ def _rows(dtype: DType, choices: Choices, index: int) -> Generated:
     for number, axis in enumerate(axes(kernel.src[0])):
         if type_of(axis) is AxisType.REDUCE:
             sequence.append(Split(number + len(sequence), items, AxisType.GROUP_REDUCE, side))
+    root = lower(source.root, "optimize", optimizations=[sequence])
+    return program(root, *source.batches, source=source)
+
+
+def _kept(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Fold a costly function along rows, and use it again with the result of its row."""
+    shape = between(choices, 2, 4), 2 * between(choices, 2, 8)
+    x = param(0, shape, dtype)
+    value = UOp(Op.EXP2, UOp(Op.ADD, x, fold(Op.MAX, x, (1,))) if chance(choices, 50) else x)
+    terms = UOp(Op.ADD, value, UOp(Op.EXP2, UOp(Op.NEG, x))) if chance(choices, 50) else value
+    total = fold(pick(choices, (Op.ADD, Op.MAX)), terms, (1,))
+    source = _stored(UOp(pick(choices, (Op.DIV, Op.ADD)), value, total), (x,), choices)
+    (kernel,) = calls(lower(source.root, "optimize", optimizations=()))
+    sequence: list[Optimization] = [Split(0, shape[0] if index % 2 else 1, AxisType.UPCAST)]
+    for number, axis in enumerate(axes(kernel.src[0])):
+        if type_of(axis) is AxisType.REDUCE:
+            sequence.append(Split(number + len(sequence), 2, AxisType.UNROLL))
     root = lower(source.root, "optimize", optimizations=[sequence])
     return program(root, *source.batches, source=source)
 

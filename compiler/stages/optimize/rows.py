@@ -1,0 +1,131 @@
+"""Rows that are kept: what several loops over a row compute alike, a loop before them computes.
+
+Only functions that cost more than memory are worth it, as the exponentials of a softmax, which its
+sum and its results need. In optimize the row lies in LOCAL memory of a group of one work item,
+since iterations of a graph share no registers. In select, where they are loops, it becomes an array
+of the work item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from uop.compiler.rewrite import Fired
+from uop.compiler.stages.optimize.axes import (
+    DEPTH,
+    axes,
+    count_of,
+    id_of,
+    ranged,
+    row_major,
+    type_of,
+)
+from uop.spec.args import AddrSpace, AxisType, BufferArg, arg_of
+from uop.spec.graph import WRITES, base_of
+from uop.spec.kernel.forms import open_ranges
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, dims
+
+COSTLY = (Op.EXP2, Op.LOG2, Op.SIN, Op.POW)
+ALONG = (AxisType.REDUCE, AxisType.UNROLL)
+"""The axes of a row."""
+AROUND = (AxisType.GLOBAL, AxisType.THREAD, AxisType.UPCAST)
+"""The other axes of a kernel with such rows, which has no groups."""
+MOST_BYTES = 16 << 10
+"""Half of the cache that is next to a processor: what is kept is read from there."""
+KEEP_ROW = "keep_row"
+
+
+def with_rows(body: UOp, fired: Fired) -> UOp:
+    """Keep the rows of a kernel without groups and without memory of its own."""
+    order = body.toposort()
+    found = axes(body)
+    has_groups = any(type_of(r) not in (*ALONG, *AROUND) for r in found)
+    if has_groups or any(u.op in (Op.BUFFER, Op.AFTER, Op.WMMA) for u in order):
+        return body
+    fresh = 1 + max(map(id_of, found), default=0)
+    new: dict[UOp, UOp] = {}
+    for slot, rows in enumerate(_alike(order, fresh)):
+        new |= _kept(rows, slot, fresh + slot * len(found))
+    for before, after in new.items():
+        fired(KEEP_ROW, before, after)
+    return body.substitute(new) if new else body
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A value that a loop over a row computes."""
+
+    value: UOp
+    outer: tuple[UOp, ...]
+    """The UPCAST axes that it depends on: each iteration has a row."""
+    along: tuple[UOp, ...]
+    """The axes of the row."""
+
+    @property
+    def size(self) -> int:
+        return count_of((*self.outer, *self.along))
+
+    def over(self, first: int) -> Mapping[UOp, UOp]:
+        """Axes like those of the row, with other ids, by what they replace."""
+        return {r: ranged(r.src[0], first + k, type_of(r)) for k, r in enumerate(self.along)}
+
+
+def _alike(order: Sequence[UOp], fresh: int) -> list[list[_Row]]:
+    """The costly values that several loops compute alike, without those inside of others."""
+    inside = open_ranges(order)
+    written = {base_of(u.src[0]) for u in order if u.op in WRITES}
+    groups: dict[UOp, list[_Row]] = {}
+    for u in reversed(order):
+        if u.op not in COSTLY:
+            continue
+        ranges = sorted(inside[u], key=lambda r: (DEPTH[type_of(r)], id_of(r)))
+        outer = tuple(r for r in ranges if type_of(r) is AxisType.UPCAST)
+        row = _Row(u, outer, tuple(r for r in ranges if type_of(r) in ALONG))
+        reads = (v for v in u.toposort() if v.op is Op.LOAD)
+        is_kept = row.along and 0 < row.size * u.dtype.itemsize <= MOST_BYTES
+        if is_kept and not any(base_of(v.src[0]) in written for v in reads):
+            groups.setdefault(u.substitute(row.over(fresh)), []).append(row)
+    found: list[list[_Row]] = []
+    below: set[UOp] = set()
+    for rows in groups.values():
+        if len(rows) > 1 and below.isdisjoint(row.value for row in rows):
+            found.append(rows)
+            below.update(u for row in rows for u in row.value.toposort())
+    return found
+
+
+def _kept(rows: Sequence[_Row], slot: int, fresh: int) -> dict[UOp, UOp]:
+    """The values of rows that are alike, read from where one more loop stores them."""
+    first = rows[0]
+    arg = BufferArg(slot, first.value.dtype, None, AddrSpace.LOCAL)
+    memory = UOp(Op.BUFFER, dims((first.size,)), arg=arg)
+    over = first.over(fresh)
+    loops = tuple(over.values())
+    place = UOp(Op.INDEX, memory, _position(first, loops))
+    effect = UOp(Op.STORE, place, first.value.substitute(over))
+    for r in reversed(loops):
+        effect = UOp(Op.END, effect, r)
+    behind = UOp(Op.AFTER, memory, effect)
+    return {
+        row.value: UOp(Op.LOAD, UOp(Op.INDEX, behind, _position(row, row.along))) for row in rows
+    }
+
+
+def _position(row: _Row, along: Sequence[UOp]) -> UOp:
+    ranges = (*row.outer, *along)
+    return row_major(ranges, ranges)
+
+
+def in_registers(body: UOp) -> UOp:
+    """Let the only work item of a group have the LOCAL memory of the group for itself."""
+    order = body.toposort()
+    if any(u.op is Op.RANGE and type_of(u) not in (*ALONG, *AROUND) for u in order):
+        return body
+    found = {
+        u: UOp(Op.BUFFER, *u.src, arg=replace(arg_of(u, BufferArg), addrspace=AddrSpace.REG))
+        for u in order
+        if u.op is Op.BUFFER and u.addrspace is AddrSpace.LOCAL
+    }
+    return body.substitute(found) if found else body
