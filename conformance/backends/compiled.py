@@ -15,8 +15,10 @@ from uop.compiler.execute import open_device
 from uop.compiler.pipeline import Compiled, Observe, Setting, compile, find_target, rules_of
 from uop.compiler.runtime.device import Around, Built, Contents, Device, Launch, Memory, upload
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
+from uop.compiler.stages.optimize import Sequences
 from uop.conformance.backends.attempt import problem_of
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order
+from uop.conformance.checks import OptionError
 from uop.conformance.protocol.types import (
     Hello,
     Limits,
@@ -36,14 +38,26 @@ FENCE_BYTES = np.full(FENCE, FENCES[0], np.uint8)
 PROGRAMS = 128
 """The most programs in one source: a driver takes as long for a few as for one."""
 
+OFF = "off"
+
 
 class CompiledBackend:
     """Compiles programs for one target by the eight stages.
 
-    It runs many of them as one source, and one alone as `compile(...).run` does.
+    It runs many of them as one source, and one alone as `compile(...).run` does. Where its argument
+    ends in `off`, the compiler chooses no optimizations; before that it may name a place.
+    OptionError for a place where the target has none to choose from.
     """
 
     target: str
+    has_places = False
+
+    def __init__(self, argument: str = "") -> None:
+        before, _, last = argument.rpartition(":")
+        self.optimizations: Sequences | None = () if last == OFF else None
+        self.place = before if last == OFF else argument
+        if self.place and not self.has_places:
+            raise OptionError(f"{self.target}: expected {OFF} or nothing; found {argument!r}")
 
     def hello(self) -> Hello:
         self.device = self.opened()
@@ -62,8 +76,8 @@ class CompiledBackend:
 
     @property
     def variant(self) -> str:
-        """The short name of the device's driver; empty where a target has only one."""
-        return ""
+        """`off` for a compiler that chooses no optimizations, else empty."""
+        return "" if self.optimizations is None else OFF
 
     def opened(self) -> Device:
         """The device that runs the programs."""
@@ -106,7 +120,7 @@ class CompiledBackend:
         from uop.conformance.locate.stages import check_stages
         from uop.conformance.locate.text import sentence
 
-        setting = Setting(find_target(self.target))
+        setting = Setting(find_target(self.target), self.optimizations)
         try:
             root = parse(program.text)
             checked = check_stages(root, program.batches, setting)
@@ -140,7 +154,7 @@ class CompiledBackend:
     def _compiled(self, program: Program, observe: Observe | None = None) -> Compiled | Problem:
         """The program compiled, or why it is not."""
         try:
-            return compile(parse(program.text), self.target, observe)
+            return compile(parse(program.text), self.target, observe, self.optimizations)
         except UopError as error:
             return problem_of(error)
 
@@ -191,16 +205,15 @@ def _outcome(result: UopError | Sequence[Output]) -> Outcome:
 
 
 class OpenCLBackend(CompiledBackend):
-    """The first OpenCL device that can be used, or the one that `place` names: pocl, intel, 0:1."""
+    """The first OpenCL device that can be used, or the one that a place names: pocl, intel, 0:1."""
 
     target = "opencl"
-
-    def __init__(self, place: str = "") -> None:
-        self.place = place
+    has_places = True
 
     @property
     def variant(self) -> str:
-        return cast(OpenCLDevice, self.device).variant
+        """The short name of the device's driver, and `off`: `pocl`, `pocl-off`."""
+        return "-".join(filter(None, [cast(OpenCLDevice, self.device).variant, super().variant]))
 
     def opened(self) -> Device:
         return cast(Device, open_opencl(self.place)) if self.place else super().opened()

@@ -25,8 +25,8 @@ from uop.cli.programs.files import (
 )
 
 if TYPE_CHECKING:
-    from uop.compiler.runtime.device import Device
     from uop.compiler.timing import KernelTime
+    from uop.conformance.backends.compiled import CompiledBackend
 
 TITLES = ("kernel", "groups x items", "time", "GFLOP/s", "GB/s", "of a copy")
 
@@ -40,7 +40,8 @@ TITLES = ("kernel", "groups x items", "time", "GFLOP/s", "GB/s", "of a copy")
     type=BACKEND,
     default="opencl",
     show_default=True,
-    help="The device: opencl, opencl:PLATFORM, cuda or cuda-host.",
+    help="The device: opencl, opencl:PLATFORM, cuda or cuda-host; with :off behind it without "
+    "the optimizations that the compiler chooses.",
 )
 @optimizations_option
 @beam_option
@@ -69,8 +70,11 @@ def command(
     case, root = read_case(file, case_id, edition)
     with errors_by_line(case):
         sequences = chosen(optimizations, beam, case, root, backend)
-        target, device = opened(backend)
-        compiled = compile(root, target, optimizations=sequences)
+        adapter = adapter_of(backend)
+        device = adapter.opened()
+        if sequences is None:
+            sequences = adapter.optimizations
+        compiled = compile(root, adapter.target, optimizations=sequences)
         with compiled.load(device) as loaded:
             times = kernel_times(loaded, inputs_of(case, root, within_bounds)[0])
     copied = copy_bandwidth(device)
@@ -83,8 +87,8 @@ def command(
     print_table([TITLES, *map(cells, rows)])
 
 
-def opened(backend: str) -> tuple[str, Device]:
-    """The target of a backend that runs compiled kernels, and its device."""
+def adapter_of(backend: str) -> CompiledBackend:
+    """A backend that runs compiled kernels, not started; OptionError for any other."""
     from uop.conformance.backends import load
     from uop.conformance.backends.compiled import CompiledBackend
     from uop.conformance.checks import OptionError
@@ -97,7 +101,7 @@ def opened(backend: str) -> tuple[str, Device]:
             f"--backend: expected opencl, cuda or cuda-host, which run compiled kernels; "
             f"found {backend}"
         )
-    return adapter.target, adapter.opened()
+    return adapter
 
 
 def figures(each: KernelTime, copied: float) -> dict[str, Any]:
