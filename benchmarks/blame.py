@@ -4,10 +4,12 @@
 case that kills it from a file of `uop mutants --json FILE`, or hunts for one. What counts as right
 is said here, before anything is run:
 
-- A fault in the module of a stage is that stage's. `simplify`, `fold` and `validity` belong to
-  every stage that calls them: HOMES lists them. What the compiler does with a program before its
-  first stage is `entry`. Targets, their helpers and statements are `render`; so is a source that no
-  second driver shows to be right. Faults of the runtime are not those of a stage, and not counted.
+- A fault in the module of a stage is that stage's; other modules say at the end of their first
+  line which stage they are part of, "(in rangeify)". Those of several are in HOMES: `simplify`,
+  `fold` and `validity` belong to every stage that calls them. What the compiler does with a
+  program before its first stage is `entry`. Targets, their helpers and statements are `render`; so
+  is a source that no second driver shows to be right. Faults of the runtime are not those of a
+  stage, and not counted.
 - A case that kills a fault of `optimize` holds kernels that are optimized already. The graph that
   it is made of is compiled again, with each of a few sequences of optimizations.
 - A fault in a function that a rule calls is that rule's: the rule is right that is the function, or
@@ -19,11 +21,13 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -36,18 +40,12 @@ HOMES = {
     f"{COMPILER}simplify": ANY_GRAPH,
     f"{COMPILER}fold": ANY_GRAPH,
     f"{COMPILER}validity": ANY_GRAPH,
-    f"{STAGES}contents": ("callify",),
-    f"{STAGES}lower": ("rangeify",),
-    f"{STAGES}indices": ("rangeify",),
-    f"{STAGES}launch": ("select",),
     f"{STAGES}scalars": ("entry", "linearize"),
-    f"{STAGES}vectors": ("select",),
-    f"{STAGES}statements": ("render",),
+    f"{STAGES}tiles": ("optimize", "select"),
     f"{STAGES}grid": ("render", "run"),
 }
-OUTSIDE = (f"{COMPILER}runtime.", f"{COMPILER}bundle", f"{COMPILER}execute")
-REWRITES = "rewrites"
-"""The decorator that declares a rule."""
+OUTSIDE = (f"{COMPILER}runtime.", f"{COMPILER}bundle", f"{COMPILER}execute", f"{COMPILER}steps")
+PART = re.compile(r"\(in (\w+)\)")
 SECONDS = 300
 SEQUENCES = ("PADTO(0, 5)", "PADTO(1, 5)", "SPLIT(0, 2, LOCAL, INNER)", "SPLIT(0, 2, LOCAL, OUTER)")
 
@@ -86,6 +84,9 @@ def homes(mutant: Mutant) -> tuple[str, ...]:
     """The stages that it is right to blame for a fault."""
     if mutant.module in HOMES:
         return HOMES[mutant.module]
+    said = PART.search((ast.get_docstring(_module(mutant)) or "").partition("\n\n")[0])
+    if said is not None:
+        return (said[1],)
     if mutant.module.startswith(STAGES):
         return (mutant.module.removeprefix(STAGES).partition(".")[0],)
     return ("render",)
@@ -93,17 +94,29 @@ def homes(mutant: Mutant) -> tuple[str, ...]:
 
 def rules_that_reach(mutant: Mutant) -> frozenset[str]:
     """The rules of a module that are the faulty definition, or call it, by way of others too."""
-    spec = find_spec(mutant.module)
-    assert spec is not None
-    assert spec.origin is not None
-    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    tree = _module(mutant)
     functions = {f.name: f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef)}
     fault = mutant.inside.rpartition(".")[2]
     reaching, size = {fault}, 0
     while len(reaching) > size:
         size = len(reaching)
         reaching |= {name for name, f in functions.items() if not reaching.isdisjoint(_named(f))}
-    return frozenset(name for name in reaching if name in functions and _is_rule(functions[name]))
+    return frozenset(reaching & functions.keys() & _rules())
+
+
+@cache
+def _rules() -> frozenset[str]:
+    # Not imported above: a fault is put into modules that were not imported yet.
+    from uop.compiler.pipeline import TARGETS, rules_of
+
+    return frozenset(rule.partition("/")[2] for target in TARGETS for rule in rules_of(target))
+
+
+def _module(mutant: Mutant) -> ast.Module:
+    spec = find_spec(mutant.module)
+    assert spec is not None
+    assert spec.origin is not None
+    return ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
 
 
 def _named(function: ast.FunctionDef) -> Iterator[str]:
@@ -112,13 +125,6 @@ def _named(function: ast.FunctionDef) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.Attribute):
             yield node.attr
-
-
-def _is_rule(function: ast.FunctionDef) -> bool:
-    return any(
-        isinstance(d, ast.Call) and isinstance(d.func, ast.Name) and d.func.id == REWRITES
-        for d in function.decorator_list
-    )
 
 
 def blamed(mutant: Mutant, case: str) -> Row:

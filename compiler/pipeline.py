@@ -16,6 +16,7 @@ from uop.compiler.runtime.binary import Binary, digest
 from uop.compiler.runtime.device import Compiler, Device
 from uop.compiler.simplify import SIMPLIFY
 from uop.compiler.stages.blocks import BLOCKS
+from uop.compiler.stages.callify import RULES as OF_CALLIFY
 from uop.compiler.stages.callify import callify
 from uop.compiler.stages.expand import RULES as EXPANSIONS
 from uop.compiler.stages.expand import expand
@@ -319,7 +320,7 @@ def _about(run: Callable[..., UOp]) -> str:
 
 
 STAGES = [
-    _rewriting(callify, CALLIFIED),
+    _rewriting(callify, CALLIFIED, OF_CALLIFY),
     _rewriting(rangeify, RANGED, (*BLOCKS.names, *LOWER, *SIMPLIFY.names)),
     Stage(
         "optimize",

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from uop.compiler.rewrite import Fired, quietly
-from uop.compiler.stages.contents import TEMPORARY, Step, Steps
+from uop.compiler.rewrite import Fired, RuleSet, quietly, rewrite, rewrites
+from uop.compiler.stages.contents import CONTENTS, TEMPORARY, Steps
 from uop.compiler.stages.devices import is_on_several, on_single_devices
+from uop.compiler.stages.versions import Step
 from uop.spec.args import GetTupleArg
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import PRECOMPILED, all_inlined, written
@@ -28,15 +29,32 @@ def callify(root: UOp, fired: Fired = quietly) -> UOp:
 
     A buffer is AFTER the STOREs and CALLs that must run before.
     """
+    plain = inline_functions(root)
+    if plain is not root:
+        fired(inline_functions.__name__, root, plain)
+    if is_on_several(root):
+        whole, plain = plain, on_single_devices(plain)
+        fired(on_single_devices.__name__, whole, plain)
+    _reject_kernels(toposort([plain], _outside_kernels))
+    returned = [u for u in written(plain) if u.tag != TEMPORARY]
+    return _Ordered(Steps(rewrite(plain, VIEWS, fired), returned, fired)).sink()
+
+
+def inline_functions(root: UOp) -> UOp:
+    """The program without FUNCTIONs, but for those that are called."""
     is_split = is_on_several(root)
     keep = (lambda u: False) if is_split else (lambda u: u is not root and _is_called(u))
-    plain = all_inlined([root], keep=keep)[root]
-    if is_split:
-        plain = on_single_devices(plain)
-    order = toposort([plain], _outside_kernels)
-    _reject_kernels(order)
-    returned = [u for u in written(plain) if u.tag != TEMPORARY]
-    return _Ordered(Steps(_with_views(order), returned)).sink()
+    return all_inlined([root], keep=keep)[root]
+
+
+@rewrites(Op.REPLICATED, Op.SLICE)
+def decompose_view(u: UOp) -> UOp | None:
+    """REPLICATED and SLICE are views on one device."""
+    return u.decompose()
+
+
+VIEWS = RuleSet(decompose_view)
+RULES = (inline_functions.__name__, on_single_devices.__name__, *VIEWS.names, *CONTENTS)
 
 
 def _is_called(function: UOp) -> bool:
@@ -56,16 +74,6 @@ def _reject_kernels(order: Iterable[UOp]) -> None:
     for u in order:
         if u.op in BELOW_THE_GRAPH:
             raise UnsupportedError(f"callify: {u.op.name} in a tensor graph")
-
-
-def _with_views(order: Sequence[UOp]) -> UOp:
-    """Decompose REPLICATED and SLICE, which are views on one device."""
-    new: dict[UOp, UOp] = {}
-    for u in order:
-        same = u.with_src([new.get(s, s) for s in u.src])
-        views = same.decompose() if u.op in (Op.REPLICATED, Op.SLICE) else None
-        new[u] = same if views is None else views
-    return new[order[-1]]
 
 
 class _Ordered:

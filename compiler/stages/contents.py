@@ -1,4 +1,4 @@
-"""Values without effects: what memory holds where a program reads it, and the steps of a program.
+"""Values without effects: what memory holds where a program reads it, and its steps (in callify).
 
 A step is a FUNCTION that computes values into buffers, or a CALL of a kernel. Steps run one after
 the other. A buffer has a version for the inputs and for each step that writes it: a PARAM stands
@@ -7,12 +7,14 @@ for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
+from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.lower import unsigned
+from uop.compiler.stages.versions import Step, called, placeholder
 from uop.compiler.validity import TRUE, Split, Validity, absent, both, expand, full
-from uop.spec.args import AddrSpace, BufferArg, DTypeArg, GetTupleArg, ParamArg, ReduceArg, arg_of
+from uop.spec.args import AddrSpace, BufferArg, DTypeArg, GetTupleArg, ReduceArg, arg_of
 from uop.spec.conditions.labels import CALLIFY_TARGET
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
@@ -32,7 +34,7 @@ from uop.spec.graph import (
     written_by,
 )
 from uop.spec.ops.names import VIEWS, Op
-from uop.spec.properties.symbolic import is_variable, variables
+from uop.spec.properties.symbolic import variables
 from uop.spec.uop import UOp, const, dims
 from uop.spec.walk import outside_bodies, toposort
 
@@ -40,22 +42,6 @@ WRITTEN_THROUGH = VIEWS - {Op.EXPAND}
 """The views that a STORE may go through, besides INDEX and BITCAST."""
 TEMPORARY = "temporary"
 """The tag of BUFFERs that pass values from one kernel to another."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """A FUNCTION of a TUPLE, or a CALL of a kernel, on versions of buffers."""
-
-    body: UOp
-    """Its PARAMs are the arguments by position."""
-    arguments: tuple[UOp, ...]
-    """Versions; for a CALL buffers, whose last versions it takes, BINARYs and values in memory."""
-    targets: Mapping[UOp, UOp]
-    """The version that it makes of each buffer that it writes; in the order of a TUPLE."""
-
-    @property
-    def is_call(self) -> bool:
-        return self.body.op is not Op.TUPLE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,9 +55,9 @@ class _State:
 class Steps:
     """The steps of a program: for each value and location the value that a reader gets."""
 
-    def __init__(self, root: UOp, returned: Collection[UOp]) -> None:
+    def __init__(self, root: UOp, returned: Collection[UOp], fired: Fired = quietly) -> None:
         """`returned` are the buffers whose contents a program without a value returns."""
-        self.root, self._returned = root, returned
+        self.root, self._returned, self._fired = root, returned, fired
         self.inputs = slots_of(root)
         self.steps: list[Step] = []
         self.validity = Validity()
@@ -107,7 +93,7 @@ class Steps:
 
     def copied(self, buffer: UOp, version: UOp) -> Step:
         """A step that copies the version in a buffer to a new buffer."""
-        return Step(*_called([version]), {self.temporary(buffer): version})
+        return Step(*called([version]), {self.temporary(buffer): version})
 
     def _slot(self) -> int:
         self._fresh += 1
@@ -144,14 +130,23 @@ class Steps:
             self._copy_over(self._crossing[u])
             return self.values[u]
         if u.op is Op.LOAD and u.src[0].addrspace is not None:
-            return self._loaded(u)
+            return self._seen(Steps.load_contents, u)
         if u.op is not Op.AFTER:
             return u.with_src([self.values[s] for s in u.src])
         if u.addrspace is None:
             return self.values[u.src[0]]
+        return self._seen(Steps.contents_after_effects, u)
+
+    def _seen(self, rule: Callable[[Steps, UOp], UOp], u: UOp) -> UOp:
+        value = rule(self, u)
+        self._fired(rule.__name__, u, value)
+        return value
+
+    def contents_after_effects(self, u: UOp) -> UOp:
+        """A location AFTER effects is the value that they leave there."""
         return viewed(u, self._contents(base_of(u), self._effects(u)), self.values)
 
-    def _loaded(self, u: UOp) -> UOp:
+    def load_contents(self, u: UOp) -> UOp:
         """A LOAD of a location: absent elements become alt or 0."""
         contents, *others = (self.values[s] for s in u.src)
         if len(others) > 1 and contents.op is Op.INDEX and 0 not in contents.src[0].shape:
@@ -173,7 +168,7 @@ class Steps:
                 whole, *window = source.src
                 self.values[source] = source.with_src([self.values[whole], *window])
             there = (
-                self._loaded(u)
+                self.load_contents(u)
                 if source.addrspace is not None
                 else u.with_src([self.values[source]])
             )
@@ -312,6 +307,9 @@ class Steps:
         latest = {b: self._states[b][-1] for b in bases}
         lacking = [b for b in bases if not latest[b].applied.issuperset(on_base[b])]
         values = {b: self._continued(latest[b], on_base[b]) for b in lacking}
+        for base, value in values.items():
+            left = UOp(Op.AFTER, base, *on_base[base])
+            self._fired(Steps.contents_after_effects.__name__, left, value)
         for base, version in zip(lacking, self._function_into(values), strict=True):
             self._enter(base, version, on_base[base])
 
@@ -333,7 +331,7 @@ class Steps:
         made: dict[UOp, UOp] = {}
         for device in dict.fromkeys(buffer.device for buffer in values):
             here = {buffer: v for buffer, v in values.items() if buffer.device == device}
-            made.update(zip(here, self._step(*_called(here.values()), here), strict=True))
+            made.update(zip(here, self._step(*called(here.values()), here), strict=True))
         return [made[buffer] for buffer in values]
 
     def _step(self, body: UOp, arguments: tuple[UOp, ...], targets: Iterable[UOp]) -> Sequence[UOp]:
@@ -341,6 +339,9 @@ class Steps:
         self.steps.append(Step(body, arguments, made))
         self._versions.update(made.values())
         return [*made.values()]
+
+
+CONTENTS = tuple(rule.__name__ for rule in (Steps.load_contents, Steps.contents_after_effects))
 
 
 def _crossing(order: Iterable[UOp]) -> dict[UOp, list[UOp]]:
@@ -365,31 +366,6 @@ def _behind(place: UOp, gate: UOp) -> UOp:
         needed = UOp(Op.RESHAPE, needed, dims(i.shape)) if needed.shape != i.shape else needed
         indices.append(UOp(Op.WHERE, needed, i, full(const(0, i.dtype), i.shape)))
     return place.with_src([place.src[0], *indices])
-
-
-def placeholder(leaf: UOp, slot: int | None = None, space: AddrSpace | None = None) -> UOp:
-    """The PARAM of a buffer's contents, or of its memory, by default in its own slot."""
-    arg = arg_of(leaf, ParamArg, BufferArg)
-    held = ParamArg(arg.slot if slot is None else slot, arg.dtype, arg.device, space)
-    if isinstance(arg, ParamArg):
-        held = replace(held, min=arg.min, max=arg.max)
-    return UOp(Op.PARAM, *leaf.src, arg=held)
-
-
-def _called(values: Iterable[UOp]) -> tuple[UOp, tuple[UOp, ...]]:
-    """The body of a FUNCTION that computes values, and its arguments: the versions they read."""
-    body = UOp(Op.TUPLE, *values)
-    read = sorted({u for u in body.toposort() if u.op is Op.PARAM}, key=_slot_and_space)
-    numbered: dict[UOp, UOp] = {}
-    # The variables first, since sizes are computed from them.
-    for version in sorted(read, key=is_variable, reverse=True):
-        own = placeholder(version, read.index(version), version.addrspace)
-        numbered[version] = own.with_src(s.substitute(numbered) for s in own.src)
-    return body.substitute(numbered), tuple(read)
-
-
-def _slot_and_space(u: UOp) -> tuple[int, bool]:
-    return slot_of(u), u.addrspace is not None
 
 
 def _output(slot: int, value: UOp) -> UOp:

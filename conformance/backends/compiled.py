@@ -44,8 +44,8 @@ OFF = "off"
 class CompiledBackend:
     """Compiles programs for one target by the eight stages.
 
-    It runs many of them as one source, and one alone as `compile(...).run` does. Where its argument
-    ends in `off`, the compiler chooses no optimizations; before that it may name a place.
+    It runs many of them as one source, and one alone as `compile(...).run` does. Where its
+    argument ends in `off`, the compiler chooses no optimizations; before that it may name a place.
     OptionError for a place where the target has none to choose from.
     """
 

@@ -15,6 +15,7 @@ from math import prod
 
 import numpy as np
 
+from uop.compiler.pipeline import lower, results_of
 from uop.compiler.stages.lower import LOWER
 from uop.conformance.locate.results import (
     Inputs,
@@ -28,7 +29,7 @@ from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ParamArg, RangeArg, SpecialArg, arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError, UopError
-from uop.spec.graph import LEAVES, slot_of, written_by
+from uop.spec.graph import LEAVES, outside, slot_of, written_by
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable
@@ -68,11 +69,14 @@ class Change:
 def change_of(firing: Firing, inputs: Inputs) -> Change | None:
     """Where the replacement has another value than the node; None where no difference is found.
 
+    A rule that lowers an element of a tensor is judged by the tensor as a program of its own.
     UopError where nothing could be evaluated: no position of the graphs has a meaning alone.
     """
+    if firing.rule in LOWER:
+        return _change_of_tensor(firing, inputs)
     sides = _Sides.of(firing)
     judged, error = False, UopError("no position of it is a program")
-    for contents in sides.fills(inputs):
+    for contents in _fills(sides.leaves, inputs):
         for here in sides.alternatives():
             try:
                 change = here.change(contents)
@@ -95,7 +99,7 @@ class _Place:
 
     before: UOp
     after: UOp
-    slots: tuple[int, ...]
+    slots: Sequence[int]
     names: tuple[str, ...]
     counts: tuple[int, ...]
     at: str
@@ -136,11 +140,9 @@ class _Sides:
 
     @classmethod
     def of(cls, firing: Firing) -> _Sides:
-        """UopError for sides without common positions: of a rule that replaces what counts, or that
-        lowers an element of a tensor, whose index is not part of the firing.
+        """UopError for sides without common positions, of a rule that replaces what counts, and for
+        a side that reads what an earlier step stored.
         """
-        if firing.rule in LOWER:
-            raise UopError("it lowers an element of a tensor")
         before, after = _without_variables([firing.before, firing.after])
         order = toposort([before, after], lambda u: u.src)
         inside = open_ranges(order)
@@ -152,27 +154,14 @@ class _Sides:
         own = {_name(u) for u in before.toposort() if u.op in COUNTERS}
         if before.op in COUNTERS or not by_name.keys() <= own:
             raise UopError("it replaces a counter")
-        leaves: dict[int, UOp] = {}
-        for u in order:
-            if u.op in LEAVES and u.addrspace in (None, AddrSpace.GLOBAL):
-                leaves.setdefault(slot_of(u), u)
+        leaves = _memory(before)
+        if not _memory(after).keys() <= leaves.keys():
+            raise UopError("it reads what an earlier step stored")
         return cls(before, after, tuple(map(tuple, by_name.values())), leaves)
 
     @property
     def _names(self) -> tuple[str, ...]:
         return tuple(_name(row[0]) for row in self.counters)
-
-    def fills(self, inputs: Inputs) -> Iterator[dict[int, Array]]:
-        """Contents of the memory: like the inputs, then special and ordinary values."""
-        numbered = list(enumerate(self.leaves.items()))
-        for shift in range(FILLS):
-            yield {slot: _like(u, inputs, number + shift) for number, (slot, u) in numbered}
-        for key in range(FILLS):
-            for draw in (draw_mixed, draw_special, _crossed):
-                yield {
-                    slot: draw(u.dtype, prod(u.shape), 64 * number + key).reshape(u.shape)
-                    for number, (slot, u) in numbered
-                }
 
     def alternatives(self) -> Iterator[_Place]:
         """The graphs as programs: at all positions together, or at some of them."""
@@ -180,7 +169,7 @@ class _Sides:
         if prod(counts) <= TOGETHER:
             with suppress(UopError):
                 yield self._together(counts)
-        if self.before.dtype is dtypes.void:
+        if self.before.dtype is dtypes.void and self.before.op is not Op.TUPLE:
             return
         total = prod(counts)
         step = max(total // ALONE, 1)
@@ -249,6 +238,45 @@ def _body(side: UOp, ranges: Sequence[UOp], out: int) -> UOp:
     for r in reversed(ranges):
         effect = UOp(Op.END, effect, r)
     return UOp(Op.SINK, effect)
+
+
+def _change_of_tensor(firing: Firing, inputs: Inputs) -> Change | None:
+    """The first element that the kernels of a tensor change; its index in the firing is not known,
+    nor are the tensors that its memory holds.
+    """
+    (root,) = _without_variables([firing.before])
+    left = lower(root, firing.stage)
+    slots = [slot_of(u) for u in results_of(root, lower(root, "callify"))]
+    for contents in _fills(_memory(root), inputs):
+        try:
+            change = _Place(root, left, slots, (), (), "", True).change(contents)
+        except UndefinedError:
+            continue
+        if change is not None:
+            return change
+    return None
+
+
+def _fills(leaves: Mapping[int, UOp], inputs: Inputs) -> Iterator[dict[int, Array]]:
+    """Contents of memory: like the inputs, then special and ordinary values."""
+    numbered = list(enumerate(leaves.items()))
+    for shift in range(FILLS):
+        yield {slot: _like(u, inputs, number + shift) for number, (slot, u) in numbered}
+    for key in range(FILLS):
+        for draw in (draw_mixed, draw_special, _crossed):
+            yield {
+                slot: draw(u.dtype, prod(u.shape), 64 * number + key).reshape(u.shape)
+                for number, (slot, u) in numbered
+            }
+
+
+def _memory(side: UOp) -> dict[int, UOp]:
+    """What a graph reads and writes beside LOCAL memory and registers, by slot."""
+    leaves: dict[int, UOp] = {}
+    for u in outside(side):
+        if u.op in LEAVES and u.addrspace in (None, AddrSpace.GLOBAL):
+            leaves.setdefault(slot_of(u), u)
+    return leaves
 
 
 def _without_variables(sides: Sequence[UOp]) -> list[UOp]:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from uop.compiler.pipeline import STAGES, Compiled, Setting, compile, results_of
+from uop.compiler.stages.lower import LOWER
 from uop.conformance.locate.firing import Change, Firing, change_of
 from uop.conformance.locate.results import (
     Inputs,
@@ -158,8 +159,10 @@ def _outside(
 
 
 def _with_firing(blame: Blame, log: Log, inputs: Inputs) -> Blame:
-    """Name the first firing of the blamed stage that changes a value."""
-    for firing in log.of(blame.stage):
+    """Name the first firing of the blamed stage that changes a value. Those that are judged by a
+    whole tensor come last: the fault of any other rule shows there too.
+    """
+    for firing in sorted(log.of(blame.stage), key=lambda firing: firing.rule in LOWER):
         with suppress(UopError):
             change = change_of(firing, inputs)
             if change is not None:

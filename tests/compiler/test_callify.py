@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from uop.compiler.pipeline import compile
-from uop.compiler.stages.callify import callify
+from uop.compiler.stages.callify import RULES, callify
+from uop.conformance.locate.firing import Firing, change_of
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import (
@@ -31,7 +33,7 @@ from uop.spec.args import (
     WmmaArg,
 )
 from uop.spec.dtype import DType, dtypes
-from uop.spec.errors import InvalidError, UndefinedError, UnsupportedError
+from uop.spec.errors import InvalidError, UndefinedError, UnsupportedError, UopError
 from uop.spec.graph import slots_of
 from uop.spec.kernel.forms import CALLIFIED, verify
 from uop.spec.ops.names import Op
@@ -332,3 +334,47 @@ def test_variables_are_arguments_of_the_function() -> None:
     )
     assert function.src == (body, x, n)
     assert program.src[0].src[0].shape == (n,)
+
+
+X = param(0, (2, 3), dtypes.int32)
+P = param(0, (), dtypes.int32)
+DOUBLE = UOp(Op.FUNCTION, UOp(Op.TUPLE, UOp(Op.ADD, P, P)), param(0, (), dtypes.int32))
+WRITTEN = UOp(Op.AFTER, B, store(B, UOp(Op.NEG, X)))
+FIRING = {
+    "inline_functions": get(DOUBLE, 0),
+    "on_single_devices": UOp(Op.NEG, param(0, (4,), dtypes.int32, ("D0", "D1"))),
+    "decompose_view": UOp(Op.REPLICATED, X, arg=ReplicatedArg((0,))),
+    "load_contents": UOp(Op.LOAD, WRITTEN),
+    "contents_after_effects": UOp(Op.SINK, store(B, UOp(Op.NEG, X))),
+}
+"""A program in which each rule fires."""
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_each_rule_is_seen_and_keeps_the_value(rule: str) -> None:
+    root = FIRING[rule]
+    firings: list[Firing] = []
+    callify(root, lambda *seen: firings.append(Firing("callify", *seen)))
+    same = {slot: np.ones(u.shape, np.int32) for slot, u in slots_of(root).items()}
+    found = [firing for firing in firings if firing.rule == rule]
+    assert found
+    for firing in found:
+        assert change_of(firing, same) is None
+
+
+def test_a_rule_that_changes_the_value_is_found() -> None:
+    """The text of memory after a store, and of the memory before it."""
+    firings: list[Firing] = []
+    callify(UOp(Op.LOAD, WRITTEN), lambda *seen: firings.append(Firing("callify", *seen)))
+    (firing,) = (f for f in firings if f.rule == "contents_after_effects")
+    before = UOp(Op.PARAM, *B.src, arg=ParamArg(5, dtypes.int32))
+    change = change_of(replace(firing, after=before), {0: CONTENTS, 5: CONTENTS})
+    assert change is not None
+    assert (change.where, change.accepted, change.found) == ("element 0,0", "-10", "10")
+
+
+def test_what_an_earlier_step_stored_is_not_compared() -> None:
+    """Its contents are those of no memory of the program."""
+    version = param(9, (2, 3), dtypes.int32)
+    with pytest.raises(UopError, match="an earlier step stored"):
+        change_of(Firing("callify", "load_contents", UOp(Op.LOAD, WRITTEN), version), {})

@@ -10,9 +10,10 @@ import pytest
 from uop.compiler import pipeline
 from uop.compiler.pipeline import OPENCL, Setting, Stage
 from uop.compiler.rewrite import Fired, RuleSet, rewrite, rewrites
+from uop.compiler.stages.lower import RULES, Element, Lowering, Steps
 from uop.conformance.locate.firing import Firing, change_of
 from uop.conformance.locate.stages import check_stages
-from uop.spec.args import AddrSpace, DTypeArg, ParamArg, RangeArg
+from uop.spec.args import AddrSpace, DTypeArg, FlipArg, ParamArg, RangeArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, UndefinedError, UopError
 from uop.spec.ops.names import Op
@@ -189,15 +190,40 @@ def test_undefined_programs_raise() -> None:
         changed(outside, outside)
 
 
-def test_a_rule_that_lowers_a_tensor_is_not_compared() -> None:
-    """The PARAMs of a kernel are numbered anew, and the index of the element is not known."""
-    a, b = param(3, (), dtypes.int32), param(1, (), dtypes.int32)
-    firings: list[Firing] = []
-    pipeline.compile(
-        UOp(Op.SUB, b, a), observe=lambda *seen: firings.append(Firing(*seen)) if seen[1] else None
-    )
-    lowered = [f for f in firings if f.rule in ("load_from_memory", "compute_on_elements")]
-    assert len(lowered) == 3
-    for firing in lowered:
-        with pytest.raises(UopError, match="it lowers an element"):
-            change_of(firing, {1: np.array(7, np.int32), 3: np.array(9, np.int32)})
+def lowered_again(self: Lowering, e: Element) -> Steps:
+    """A fault: what is turned round is read straight."""
+    return (yield Element(e.tensor.src[0], e.at, e.gate))
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        UOp(Op.FLIP, param(0, (4,), dtypes.int32), arg=FlipArg((True,))),
+        UOp(Op.NEG, UOp(Op.FLIP, param(0, (2, 2), dtypes.int32), arg=FlipArg((False, True)))),
+    ],
+    ids=["alone", "inside"],
+)
+def test_a_rule_that_lowers_an_element_is_named(root: UOp, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The PARAMs of a kernel are numbered anew: the tensor is judged as a program of its own."""
+    monkeypatch.setattr(lowered_again, "__name__", "flip_into_index")
+    monkeypatch.setitem(RULES, Op.FLIP, lowered_again)
+    blame = check_stages(root, [{0: INPUTS[0].reshape(root.shape)}], SETTING).blame
+    assert blame is not None
+    assert blame.firing is not None
+    assert blame.change is not None
+    assert (blame.stage, blame.firing.rule) == ("rangeify", "flip_into_index")
+    assert blame.firing.before.op is Op.FLIP
+    last = ",".join("0" for _ in root.shape)
+    assert blame.change.where == f"element {last}"
+    assert blame.change.found == "5"
+
+
+def test_a_rule_of_indices_is_named_before_those_that_lower(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A wrong index shows in every tensor that is read by it."""
+    monkeypatch.setattr(pipeline, "STAGES", faulty("rangeify", subtracted))
+    blame = check_stages(parse(DOUBLED), [INPUTS], SETTING).blame
+    assert blame is not None
+    assert blame.firing is not None
+    assert blame.firing.rule == "subtract"
