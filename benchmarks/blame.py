@@ -47,7 +47,15 @@ HOMES = {
 OUTSIDE = (f"{COMPILER}runtime.", f"{COMPILER}bundle", f"{COMPILER}execute", f"{COMPILER}steps")
 PART = re.compile(r"\(in (\w+)\)")
 SECONDS = 300
-SEQUENCES = ("PADTO(0, 5)", "PADTO(1, 5)", "SPLIT(0, 2, LOCAL, INNER)", "SPLIT(0, 2, LOCAL, OUTER)")
+OPTIMIZING = (f"{STAGES}optimize", f"{STAGES}tiles")
+TILE = "SPLIT(0, 2, LOCAL); SPLIT(1, 1, UPCAST); SPLIT(3, 2, LOCAL); SPLIT(4, 1, UPCAST)"
+SEQUENCES = (
+    "PADTO(0, 5)",
+    "PADTO(1, 5)",
+    "SPLIT(0, 2, LOCAL, INNER)",
+    "SPLIT(0, 2, LOCAL, OUTER)",
+    *(f"{TILE}; SPLIT(6, {steps}, UNROLL)" for steps in (2, 3)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +168,7 @@ def locate_one(name: str, id: str) -> None:
     blame = None
     case = case_by_id(id, 0)
     programs = [(program, setting) for program in case.programs]
-    if mutant.module == f"{STAGES}optimize.apply":
+    if mutant.module.startswith(OPTIMIZING):
         assert case.source is not None
         sequences = map(parse_optimizations, SEQUENCES)
         programs = [(case.source, replace(setting, optimizations=(s,))) for s in sequences]

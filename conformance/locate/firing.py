@@ -113,6 +113,10 @@ class _Place:
         except UndefinedError as error:
             return Change(self.at, f"without meaning: {error}", "a value")
         for one, value in zip(sets, values, strict=True):
+            shapes = one.value.data.shape, value.data.shape
+            # A scalar may get axes: those of the loops that become shape.
+            if shapes[0] and shapes[0] != shapes[1]:
+                return Change(self.at, *(f"shape {shape}" for shape in shapes[::-1]))
             element = wrong_element(one, value)
             if element is not None:
                 return Change(self._where(element, value.data), *as_words(one, value, element))

@@ -373,6 +373,13 @@ def test_a_rule_that_changes_the_value_is_found() -> None:
     assert (change.where, change.accepted, change.found) == ("element 0,0", "-10", "10")
 
 
+def test_a_rule_that_changes_the_shape_is_found() -> None:
+    turned = UOp(Op.PERMUTE, param(5, (2, 3), dtypes.int32), arg=PermuteArg((1, 0)))
+    change = change_of(Firing("callify", "load_contents", UOp(Op.LOAD, B), turned), {})
+    assert change is not None
+    assert (change.accepted, change.found) == ("shape (2, 3)", "shape (3, 2)")
+
+
 def test_what_an_earlier_step_stored_is_not_compared() -> None:
     """Its contents are those of no memory of the program."""
     version = param(9, (2, 3), dtypes.int32)
