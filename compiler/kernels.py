@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+from operator import mul
+
 from uop.compiler.runtime.binary import Binary, unpack
+from uop.compiler.simplify import int_value, linear_form
+from uop.compiler.stages.expand import MOST_ELEMENTS
 from uop.compiler.stages.launch import is_work_item, shared_folds
 from uop.compiler.stages.optimize.axes import ITEMS, type_of
 from uop.compiler.stages.select import has, has_vector
@@ -10,7 +17,7 @@ from uop.compiler.targets.target import Target
 from uop.spec.args import AddrSpace, BinaryArg, SourceArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, UnsupportedError
-from uop.spec.graph import WRITES, accessed, kernel_calls, kernels
+from uop.spec.graph import WRITES, accessed, base_of, kernel_calls, kernels
 from uop.spec.kernel.forms import (
     BY_ITEMS,
     ELEMENTWISE,
@@ -118,8 +125,8 @@ def first_stage(root: UOp, target: Target) -> str:
 def _is_parallel(call: UOp) -> bool:
     """Whether no iteration of the outer loops depends on another one, so that they may become work
     items: one nest, which stores to each buffer once, and reads from none of these; it may store
-    again where all its iterations are work items already. All items of a group write to its LOCAL
-    memory.
+    again where all its iterations are work items already, or to other elements. All items of a
+    group write to its LOCAL memory.
     """
     order = call.src[0].toposort()
     effect = call.src[0].src[0] if len(call.src[0].src) == 1 else call.src[0]
@@ -128,17 +135,39 @@ def _is_parallel(call: UOp) -> bool:
     innermost = effect.src if effect.op is Op.GROUP else (effect,)
     inside = open_ranges(order)
     items = {r for r in inside if r.op is Op.RANGE and type_of(r) in ITEMS}
-    are_items = all(is_work_item(u.src[1]) for u in order if u.op is Op.END)
+    ended = [u.src[1] for u in order if u.op is Op.END and not is_work_item(u.src[1])]
     written = [u for u in order if u.op is Op.STORE]
     stores = [u for u in written if u.src[0].addrspace is not AddrSpace.LOCAL]
     stored = {accessed(u, call) for u in stores}
     return (
         set(innermost) == set(stores)
-        and (are_items or len(stored) == len(stores))
         and all(is_size(u.src[0]) for u in order if u.op is Op.RANGE)
+        and (not ended or len(stored) == len(stores) or _are_apart(stores, ended))
         and not any(u.op is Op.LOAD and accessed(u, call) in stored for u in order)
         and all(items <= inside[u] for u in written if u not in stores)
     )
+
+
+def _are_apart(stores: Sequence[UOp], loops: Sequence[UOp]) -> bool:
+    """Whether no two STOREs of a work item write the same element, in any iterations of its loops:
+    as seen by their indices, which are sums of multiples of these loops and of something in common.
+    """
+    counts = [int_value(r.src[0]) for r in loops]
+    written: set[int] = set()
+    in_common: set[tuple[UOp, frozenset[tuple[UOp, int]]]] = set()
+    sizes = [n or 0 for n in counts]
+    if None in counts or prod(sizes) * len(stores) > MOST_ELEMENTS:
+        return False
+    for u in stores:
+        terms, offset = linear_form(u.src[0].src[1])
+        rest = {t: n for t, n in terms.items() if t not in loops}
+        if not set(loops).isdisjoint(v for t in rest for v in t.toposort()):
+            return False
+        in_common.add((base_of(u.src[0]), frozenset(rest.items())))
+        steps = [terms.get(r, 0) for r in loops]
+        for at in product(*map(range, sizes)):
+            written.add(offset + sum(map(mul, steps, at)))
+    return len(in_common) == 1 and len(written) == prod(sizes) * len(stores)
 
 
 def _is_in_every_item(call: UOp) -> bool:

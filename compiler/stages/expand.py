@@ -3,7 +3,8 @@
 Each of these loops has one axis in its kernel, in the order of their ids. A value has the size of
 the loop on the axes of the loops that it depends on and 1 on the others; a value that depends on
 none has shape (). A REDUCE over such a loop is one over its axis. An access to memory takes a
-vector of indices: a RESHAPE makes it, and another one gives the elements their axes back.
+vector of indices: a RESHAPE makes it, and another one gives the elements their axes back. A
+fragment of a matrix keeps its own axis, in front of these; each iteration has a WMMA of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import cast
 
 from uop.compiler.rewrite import Fired, quietly
@@ -34,6 +36,7 @@ RULES = (
     FOLD_OVER_AXES := "fold_over_axes",
     ACCESS_BY_VECTOR := "access_by_vector",
     ELEMENT_BY_ELEMENT := "element_by_element",
+    PRODUCT_BY_PRODUCT := "product_by_product",
 )
 """The names of its rules."""
 MOST_ELEMENTS = 4096
@@ -47,8 +50,6 @@ def expand(root: UOp, fired: Fired = quietly) -> UOp:
     for body in kernels(root):
         order = body.toposort()
         if wide := [u for u in order if u.op is Op.RANGE and type_of(u) in EXPANDED]:
-            if any(u.op is Op.WMMA for u in order):
-                raise UnsupportedError("expand: a matrix instruction beside an expanded loop")
             bodies[body] = _Expansion(sorted(wide, key=id_of), fired).of(order)
     return root.substitute(bodies) if bodies else root
 
@@ -66,9 +67,9 @@ def flat(u: UOp, shape: Shape) -> UOp:
     return wide if len(shape) < 2 else UOp(Op.RESHAPE, wide, dims((math.prod(shape),)))
 
 
-def shaped(vector: UOp, shape: Shape) -> UOp:
-    """A vector in a shape again; a single element has shape ()."""
-    to = shape if math.prod(shape) != 1 else ()
+def shaped(vector: UOp, shape: Shape, fragment: Shape = ()) -> UOp:
+    """A vector in a shape again, or fragments; a single element has shape ()."""
+    to = (*fragment, *shape) if math.prod(shape) != 1 else fragment
     return vector if vector.shape == to else UOp(Op.RESHAPE, vector, dims(to))
 
 
@@ -111,6 +112,11 @@ class _Expansion:
             raise UnsupportedError("expand: a RANGE whose bound depends on an expanded loop")
         if u.op in ACCESSES and _is_wide([*map(self._index, u.src[:1]), *src[1:]]):
             return self._fired(ACCESS_BY_VECTOR, u, self._accessed(u))
+        if u.op is Op.WMMA and any(len(s.shape) > 1 for s in src):
+            return self._fired(PRODUCT_BY_PRODUCT, u, _multiplied(u, src))
+        if u.op is Op.STACK and _is_wide(src):
+            shape = _common(*src)
+            return UOp(Op.STACK, *(with_shape(s, shape) for s in src))
         if u.op in OPAQUE and _is_wide([*map(self._index, u.src[:1]), *src]):
             return self._fired(ELEMENT_BY_ELEMENT, u, self._each(u))
         return u.with_src(src)
@@ -133,12 +139,16 @@ class _Expansion:
         axes = [k for k, r in enumerate(self.wide) if r in u.src[1:]]
         op, value = arg_of(u, ReduceArg).op, self.new[u.src[0]]
         if any(self.sizes[k] == 0 for k in axes):
-            return identity(op, u.dtype)
-        own = value.shape or (1,) * len(self.sizes)
-        shape = tuple(self.sizes[k] if k in axes else n for k, n in enumerate(own))
+            nothing = identity(op, u.dtype)
+            return UOp(Op.STACK, *(nothing,) * u.shape[0]) if u.shape else nothing
+        fragment, rank = u.shape, len(u.shape)
+        if value.shape == fragment:
+            value = UOp(Op.RESHAPE, value, dims((*fragment, *(1,) * len(self.sizes))))
+        shape = tuple(self.sizes[k] if k in axes else n for k, n in enumerate(value.shape[rank:]))
         loops = [self.new[r] for r in u.src[1:] if r not in self.wide]
-        fold = UOp(Op.REDUCE, with_shape(value, shape), *loops, arg=ReduceArg(op, tuple(axes)))
-        return shaped(fold, fold.shape)
+        arg = ReduceArg(op, tuple(rank + k for k in axes))
+        fold = UOp(Op.REDUCE, with_shape(value, (*fragment, *shape)), *loops, arg=arg)
+        return shaped(fold, fold.shape[rank:], fragment)
 
     def _accessed(self, u: UOp) -> UOp:
         """An access to the elements at a vector of indices."""
@@ -163,6 +173,29 @@ class _Expansion:
         if u.dtype is dtypes.void:
             return UOp(Op.GROUP, *copies)
         return shaped(UOp(Op.STACK, *copies), shape)
+
+
+def _multiplied(u: UOp, fragments: Sequence[UOp]) -> UOp:
+    """An instruction for each iteration; those that read the same fragment share it."""
+    shape = cast(Shape, broadcast_shapes(*(f.shape[1:] for f in fragments)))
+    products = [
+        u.with_src([_fragment_at(f, p) for f in fragments]) for p in product(*map(range, shape))
+    ]
+    elements = (
+        UOp(Op.STACK, *(UOp(Op.INDEX, each, index_const(e)) for each in products))
+        for e in range(u.shape[0])
+    )
+    return UOp(Op.STACK, *(shaped(vector, shape) for vector in elements))
+
+
+def _fragment_at(f: UOp, position: Sequence[int]) -> UOp:
+    """The fragment of an iteration, by its numbers on the axes of the loops."""
+    own = f.shape[1:]
+    if not own:
+        return f
+    numbers = (p if n != 1 else 0 for p, n in zip(position, own, strict=True))
+    at = [index_const(p) for p in numbers]
+    return UOp(Op.STACK, *(UOp(Op.INDEX, f, index_const(e), *at) for e in range(f.shape[0])))
 
 
 def _is_wide(values: Iterable[UOp]) -> bool:

@@ -37,9 +37,14 @@ def has_axes(u: UOp) -> bool:
     return bool(u.shape) and u.addrspace is None and not _is_list(u)
 
 
+def is_move(u: UOp) -> bool:
+    """Whether a value has elements of its first operand, as they are."""
+    return u.op in MOVES or (u.op is Op.INDEX and u.addrspace is None)
+
+
 def operands(u: UOp) -> tuple[UOp, ...]:
-    """The operands that are values, without the shape that a move takes."""
-    return u.src[:1] if u.op in MOVES else u.src
+    """The operands that are values, without the shape or the numbers that a move takes."""
+    return u.src[:1] if is_move(u) else u.src
 
 
 def positions(shape: Shape) -> Iterator[Position]:
@@ -61,6 +66,9 @@ def source(u: UOp, s: UOp, pack: Pack) -> Pack:
     """The elements of an operand from which a pack of a node is computed."""
     if u.shape == s.shape:
         return pack
+    if u.op is Op.INDEX:
+        picked = tuple(int_value(i) or 0 for i in u.src[1:])
+        return _merged(tuple((*picked, *p) for p in pack))
     if u.op is Op.RESHAPE:
         return _before_reshape(pack, u.shape, s.shape)
     if u.op is Op.EXPAND or u.op is Op.BITCAST or u.op in ELEMENTWISE:

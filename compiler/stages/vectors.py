@@ -13,21 +13,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import product
+from typing import cast
 
 from uop.compiler.rewrite import Rewriter
-from uop.compiler.simplify import int_value
 from uop.compiler.stages.expand import ACCESSES
 from uop.compiler.stages.indices import counting
 from uop.compiler.stages.optimize.axes import id_of
 from uop.compiler.stages.packs import (
     ALONE,
-    MOVES,
     Indices,
     Pack,
     Position,
     alone,
     axes_of_vectors,
     has_axes,
+    is_move,
     moved,
     on_axes,
     operands,
@@ -35,9 +35,10 @@ from uop.compiler.stages.packs import (
     reshaped,
     source,
 )
+from uop.compiler.stages.products import fragments, product_at
 from uop.compiler.targets.target import Target
 from uop.compiler.validity import identity
-from uop.spec.args import AddrSpace, BufferArg, ReduceArg, WmmaArg, arg_of
+from uop.spec.args import AddrSpace, BufferArg, ReduceArg, arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.graph import LEAVES
 from uop.spec.kernel.forms import open_ranges
@@ -96,6 +97,7 @@ class _Parts:
     inside: dict[UOp, frozenset[UOp]] = field(init=False)
     widths: dict[int, int] = field(init=False)
     """The widths of vectors along each axis with neighbours in memory, the usual axis first."""
+    sums_of_products: set[UOp] = field(default_factory=set)
     registers: int = 0
 
     def __post_init__(self) -> None:
@@ -123,14 +125,12 @@ class _Parts:
                 for p in positions(s.shape):
                     self._need(s, (p,))
         elif u.op is Op.STACK and has_axes(u):
-            for (k,) in {p for pack in self._packs(u) for p in pack}:
-                self._need(u.src[k], ALONE)
-        elif u.op in MOVES or has_axes(u):
+            for k, *rest in dict.fromkeys(p for pack in self._packs(u) for p in pack):
+                self._need(u.src[k], (tuple(rest),))
+        elif is_move(u) or has_axes(u):
             for pack in self._split(u):
                 for s in operands(u):
                     self._need(s, source(u, s, pack))
-        elif u.op is Op.INDEX and u.addrspace is None:
-            self._need(u.src[0], (_picked(u),))
         else:
             for s in u.src:
                 self._need(s, ALONE)
@@ -147,7 +147,7 @@ class _Parts:
     def _split(self, u: UOp) -> list[Pack]:
         """The packs of a node that are computed at once."""
         packs = self._packs(u)
-        if u.op in MOVES or self.target.has_vector(u):
+        if is_move(u) or self.target.has_vector(u):
             return packs
         return alone(packs)
 
@@ -199,6 +199,9 @@ class _Parts:
         packs = self._packs(u)
         if not self._has_vector(u) or self._reads_along(u):
             packs = alone(packs)
+        if found := fragments(u, packs):
+            self.sums_of_products.add(u)
+            packs = found
         self.registers_of[u] = {pack: self._terms(u, pack) for pack in packs}
         for terms in (terms for each in self.registers_of[u].values() for terms in each):
             for term in terms:
@@ -255,12 +258,11 @@ class _Parts:
         elif u.op is Op.WMMA:
             own[tuple(positions(u.shape))] = u.with_src(map(self._whole, u.src))
         elif u.op is Op.STACK and has_axes(u):
-            own.update({((k,),): self._one(s, ()) for k, s in enumerate(u.src)})
-        elif u.op in MOVES or has_axes(u):
+            for k, *rest in dict.fromkeys(p for pack in self._packs(u) for p in pack):
+                own[((k, *rest),)] = self._one(u.src[k], tuple(rest))
+        elif is_move(u) or has_axes(u):
             for pack in self._split(u):
                 self._make(u, pack)
-        elif u.op is Op.INDEX and u.addrspace is None:
-            own[ALONE] = self._one(u.src[0], _picked(u))
         else:
             own[ALONE] = self.simplify(u.with_src([self._one(s, ()) for s in u.src]))
 
@@ -268,7 +270,7 @@ class _Parts:
         """Make a pack of a node at once; or each element, if the target has no such vector."""
         own = self.made[u]
         src = [self._vector(s, source(u, s, pack)) for s in operands(u)]
-        if u.op in MOVES:
+        if is_move(u):
             own[pack] = src[0]
             return
         made = u.with_src([_filled(s, len(pack)) for s in src])
@@ -325,10 +327,9 @@ class _Parts:
         """What is in each register after the loops, the first RANGE outermost; the registers start
         inside the loops around them.
         """
-        value, ranges = u.src[0], [self._one(r, ()) for r in u.src[1:]]
-        terms = [[self._vector(value, pack) for pack in packs] for packs in registers]
+        ranges = [self._one(r, ()) for r in u.src[1:]]
         if not ranges:
-            return [_chain(op, each) for each in terms]
+            return [self._sum(u, None, packs) for packs in registers]
         around = [self._one(r, ()) for r in sorted(self.inside[u], key=id_of)]
         places, starts, elements = [], [], []
         for packs in registers:
@@ -338,12 +339,7 @@ class _Parts:
             starts.append(start)
             elements.append(_after(place, [start, *ranges]))
         held = [UOp(Op.LOAD, element) for element in elements]
-        sums = self._products(u, held, registers) or [
-            self.simplify(
-                _chain(op, [h, *(_filled(t, h.shape[0] if h.shape else 1) for t in each)])
-            )
-            for h, each in zip(held, terms, strict=True)
-        ]
+        sums = [self._sum(u, h, packs) for h, packs in zip(held, registers, strict=True)]
         effects = [UOp(Op.STORE, e, total) for e, total in zip(elements, sums, strict=True)]
         effect = UOp(Op.GROUP, *effects) if len(effects) > 1 else effects[0]
         for r in reversed(ranges):
@@ -355,26 +351,18 @@ class _Parts:
             for place, start in zip(places, starts, strict=True)
         ]
 
-    def _products(
-        self, u: UOp, held: Sequence[UOp], registers: Sequence[Sequence[Pack]]
-    ) -> list[UOp]:
-        """The registers of a sum of products of matrices after another one, which adds to them;
-        none for any other fold.
-        """
-        value = u.src[0]
-        if value.op is not Op.WMMA or arg_of(u, ReduceArg).op is not Op.ADD:
-            return []
-        # A sum that has overflowed is infinite, whatever an exact product adds to it.
-        arg = arg_of(value, WmmaArg)
-        if not arg.dtype_out.format.holds_products_of(arg.dtype_in.format):
-            return []
-        nothing = UOp(Op.STACK, *(identity(Op.ADD, u.dtype),) * value.shape[0])
-        if value.src[2] is not nothing or len(held) != value.shape[0]:
-            return []
-        of = {packs[0][0]: h for packs, h in zip(registers, held, strict=True)}
-        a, b, _ = next(iter(self.made[value].values())).src
-        product = value.with_src([a, b, UOp(Op.STACK, *(of[p] for p in positions(value.shape)))])
-        return [UOp(Op.INDEX, product, index_const(p[0])) for p in of]
+    def _sum(self, u: UOp, held: UOp | None, packs: Sequence[Pack]) -> UOp:
+        """What a register holds and its terms, combined; a WMMA adds to what there is."""
+        op, value = arg_of(u, ReduceArg).op, u.src[0]
+        if u in self.sums_of_products:
+            for pack in packs:
+                factor, _ = product_at(value, pack[0])
+                made = self.made[factor][tuple(positions(factor.shape))]
+                held = made.with_src([*made.src[:2], held]) if held else made
+            return cast(UOp, held)
+        width = len(packs[0])
+        terms = [_filled(self._vector(value, pack), width) for pack in packs]
+        return self.simplify(_chain(op, [held, *terms] if held else terms))
 
     def _register(self, dtype: DType, width: int) -> UOp:
         """The place of a new register."""
@@ -393,8 +381,3 @@ def _after(place: UOp, effects: Sequence[UOp]) -> UOp:
     """The place in its memory after some effects."""
     memory, index = place.src
     return UOp(Op.INDEX, UOp(Op.AFTER, memory, *effects) if effects else memory, index)
-
-
-def _picked(u: UOp) -> Position:
-    """The position of the element that an INDEX into a value picks."""
-    return tuple(int_value(i) or 0 for i in u.src[1:])

@@ -7,7 +7,14 @@ from typing import cast
 import pytest
 
 from uop.compiler.pipeline import compile, lower
-from uop.compiler.stages.expand import EXPANDED, MOST_ELEMENTS, RULES, expand
+from uop.compiler.stages.expand import (
+    ELEMENT_BY_ELEMENT,
+    EXPANDED,
+    MOST_ELEMENTS,
+    PRODUCT_BY_PRODUCT,
+    RULES,
+    expand,
+)
 from uop.spec.args import AxisType, RangeArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, UnsupportedError
@@ -87,7 +94,7 @@ def test_each_firing_is_observed() -> None:
     program = lower(SUM, "optimize", optimizations=[parse_optimizations(
         "SPLIT(0, 3, UPCAST, INNER); SPLIT(2, 2, UNROLL, INNER)")])  # fmt: skip
     expand(program, lambda rule, before, after: seen.append(rule))
-    assert sorted(set(seen)) == sorted(set(RULES) - {"element_by_element"})
+    assert sorted(set(seen)) == sorted(set(RULES) - {ELEMENT_BY_ELEMENT, PRODUCT_BY_PRODUCT})
 
 
 def test_more_elements_than_registers_hold_are_refused() -> None:

@@ -201,6 +201,26 @@ def test_copies_of_a_loop_that_depend_on_each_other_are_refused() -> None:
         compile(program(UOp(Op.SINK, UOp(Op.END, UOp(Op.STORE, later, total), i))))
 
 
+@pytest.mark.parametrize(("second", "distance"), [(1, 1), (3, 2), (2, 3)])
+def test_copies_of_a_loop_that_write_one_element_twice_are_refused(
+    second: int, distance: int
+) -> None:
+    i = loop(0, 2, AxisType.UPCAST)
+    first = UOp(Op.MUL, i, index_const(distance))
+    places = (at(memory(1, ROWS * INNER), UOp(Op.ADD, first, index_const(k))) for k in (0, second))
+    stores = (UOp(Op.STORE, place, const(5 + k, dtypes.int32)) for k, place in enumerate(places))
+    root = program(UOp(Op.SINK, UOp(Op.END, UOp(Op.GROUP, *stores), i)))
+    if second == distance:
+        with pytest.raises(UnsupportedError, match="dependent"):
+            compile(root)
+    else:
+        inputs = {1: np.abs(DATA)}
+        found, right = compile(root).run(inputs), evaluate(root, inputs)
+        assert isinstance(found, dict)
+        assert isinstance(right, dict)
+        assert found[1].tolist() == right[1].tolist()
+
+
 def test_an_effect_outside_a_loop_of_work_items_is_not_repeated_by_each() -> None:
     i = loop(0, ROWS, AxisType.GLOBAL)
     inside = UOp(Op.END, UOp(Op.ATOMICADD, at(memory(0, ROWS), i), const(1, dtypes.int32)), i)

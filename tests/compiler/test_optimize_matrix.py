@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from math import prod
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.cuda import nvrtc_compile
@@ -16,10 +19,10 @@ from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.kernel.fragments import SHAPES, fragments_of
 from uop.interpreter.numeric.storage import np_dtype
-from uop.spec.args import DTypeArg, ReduceArg, WmmaArg
+from uop.spec.args import AddrSpace, DTypeArg, ReduceArg, WmmaArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError
-from uop.spec.graph import calls
+from uop.spec.graph import base_of, calls
 from uop.spec.kernel.optimization import parse_optimizations
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const, param
@@ -51,7 +54,11 @@ REST = [
     "; SPLIT(0, 2, LOCAL, INNER)",
     "; PADTO(3, 3); SPLIT(3, 3, UNROLL, INNER)",
     "; SWAP(1, 0)",
+    "; SPLIT(1, 3, UPCAST, INNER); SPLIT(0, 2, UPCAST, INNER)",
+    "; PADTO(1, 2); SPLIT(3, 2, UNROLL, INNER); SPLIT(1, 2, UPCAST); SPLIT(0, 2, LOCAL)",
 ]
+TILES = "; SPLIT(0, 4, UPCAST); SPLIT(2, 4, UPCAST)"
+"""Four by four tiles in each warp."""
 
 
 @pytest.mark.parametrize("rest", REST)
@@ -134,9 +141,10 @@ def test_a_target_without_the_instruction_is_named() -> None:
         compile(tiled(gemm(dtypes.float16), "TC(2, m16n8k16)"))
 
 
-@pytest.mark.parametrize("stage", ["select", "linearize", "plan"])
-def test_stages_keep_products(stage: str) -> None:
-    sequence = parse_optimizations("TC(2, m16n8k16); SPLIT(0, 2, LOCAL, INNER)")
+@pytest.mark.parametrize("rest", REST)
+@pytest.mark.parametrize("stage", ["expand", "select", "linearize", "plan"])
+def test_stages_keep_products(stage: str, rest: str) -> None:
+    sequence = parse_optimizations(f"TC(2, m16n8k16){rest}")
     program = lower(gemm(dtypes.float16), stage, "cuda-host", [sequence])
     rng = np.random.default_rng(1)
     a, b = (rng.integers(-4, 5, (rows, K)) for rows in (M, N))
@@ -145,12 +153,74 @@ def test_stages_keep_products(stage: str) -> None:
     np.testing.assert_array_equal(next(iter(found.values())).reshape(M, N), a @ b.T)
 
 
+@settings(max_examples=10, deadline=None)
+@given(st.data(), st.sampled_from(INSTRUCTIONS))
+def test_tiles_of_any_size_lie_in_the_sets_of_the_graph(
+    data: st.DataObject, instruction: tuple[DType, str]
+) -> None:
+    dtype, shape = instruction
+    tiles = [data.draw(st.integers(1, most)) for most in (4, 4, 3)]
+    upcast, columns, unrolled = (
+        data.draw(st.sampled_from([k for k in range(1, n + 1) if n % k == 0])) for n in tiles
+    )
+    m, n, k = (n * size for n, size in zip(tiles, (16, 8, int(shape[6:])), strict=True))
+    root = UOp(Op.ADD, gemm(dtype, m, n, k), const(0.5, dtypes.float32))
+    rest = f"SPLIT(3, {unrolled}, UNROLL); SPLIT(1, {columns}, UPCAST); SPLIT(0, {upcast}, UPCAST)"
+    rng = np.random.default_rng(4)
+    inputs = {
+        slot: (rng.integers(-9, 10, (rows, k)) / 8).astype(np_dtype(dtype))
+        for slot, rows in ((0, m), (1, n))
+    }
+    accepted = accept(root, inputs)
+    for stage in ("expand", "plan"):
+        sequence = parse_optimizations(f"TC(2, {shape}); {rest}")
+        found = evaluate(lower(root, stage, "cuda-host", [sequence]), inputs)
+        assert isinstance(found, dict)
+        assert compare(accepted, list(found.values())[-1:]).mismatch is None
+
+
+def test_a_warp_reads_the_fragments_of_its_tiles_once() -> None:
+    sequence = parse_optimizations(f"TC(2, m16n8k16){TILES}")
+    program = lower(gemm(dtypes.float16, 64, 64), "select", "cuda", [sequence])
+    nodes = program.toposort()
+    products = [u for u in nodes if u.op is Op.WMMA]
+    assert len(products) == 16
+    assert len({u.src[0] for u in products}) == len({u.src[1] for u in products}) == 4
+    # Each adds to a fragment of its own, in registers.
+    held = {u.src[2] for u in products}
+    assert {u.op for u in held} == {Op.LOAD}
+    assert len({base_of(u.src[0]) for u in held}) == 16
+    assert all(u.src[0].addrspace is AddrSpace.REG and u.shape == (4,) for u in held)
+    loads = [u for u in nodes if u.op is Op.LOAD and u.dtype is dtypes.float16]
+    assert sum(prod(u.shape) for u in loads) == 4 * 8 + 4 * 4
+
+
+def test_products_that_may_overflow_do_not_add_to_each_other() -> None:
+    """Such a WMMA may pass through infinity and come back, which a sum of products may not."""
+    sequence = parse_optimizations("TC(2, m16n8k16); SPLIT(0, 2, UPCAST)")
+    program = lower(gemm(dtypes.float16), "optimize", optimizations=[sequence])
+    wide = WmmaArg(16, 8, 16, dtypes.bfloat16, dtypes.float32)
+    a = {u: UOp(Op.CAST, u, arg=DTypeArg(dtypes.bfloat16)) for u in program.toposort()
+         if u.op is Op.LOAD}  # fmt: skip
+    (narrow,) = (u for u in program.toposort() if u.op is Op.WMMA)
+    factors = [UOp(Op.STACK, *map(a.__getitem__, s.src)) for s in narrow.src[:2]]
+    mixed = program.substitute({narrow: UOp(Op.WMMA, *factors, narrow.src[2], arg=wide)})
+    nodes = lower(mixed, "select", "cuda-host").toposort()
+    products = [u for u in nodes if u.op is Op.WMMA]
+    assert len(products) == 2
+    assert all(u.src[2].op is Op.STACK for u in products)
+
+
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler g++ on this machine")
+@pytest.mark.parametrize(
+    ("rest", "products"),
+    [("SPLIT(0, 2, LOCAL)", 1), ("SPLIT(1, 3, UPCAST); SPLIT(4, 2, UNROLL)", 6)],
+)
 @pytest.mark.parametrize(("dtype", "shape"), INSTRUCTIONS, ids=lambda x: str(x))
-def test_warps_on_the_cpu(dtype: DType, shape: str) -> None:
-    sequence = parse_optimizations(f"TC(2, {shape}); SPLIT(0, 2, LOCAL, INNER)")
+def test_warps_on_the_cpu(dtype: DType, shape: str, rest: str, products: int) -> None:
+    sequence = parse_optimizations(f"TC(2, {shape}); {rest}")
     program = compile(gemm(dtype), "cuda-host", optimizations=[sequence])
-    assert program.source.count("= mma_m16n8k") == 1
+    assert program.source.count("= mma_m16n8k") == products
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-4, 5, (rows, K)) for rows in (M, N))
     found = program.run({0: a.astype(np_dtype(dtype)), 1: b.astype(np_dtype(dtype))})
@@ -158,10 +228,11 @@ def test_warps_on_the_cpu(dtype: DType, shape: str) -> None:
 
 
 @pytest.mark.cuda
+@pytest.mark.parametrize("tiles", ["", TILES])
 @pytest.mark.parametrize(("dtype", "shape"), INSTRUCTIONS, ids=lambda x: str(x))
-def test_nvrtc_takes_each_instruction(dtype: DType, shape: str) -> None:
-    sequence = parse_optimizations(f"TC(2, {shape})")
-    source = compile(gemm(dtype), "cuda", optimizations=[sequence]).source
+def test_nvrtc_takes_each_instruction(dtype: DType, shape: str, tiles: str) -> None:
+    sequence = parse_optimizations(f"TC(2, {shape}){tiles}")
+    source = compile(gemm(dtype, 64, 64), "cuda", optimizations=[sequence]).source
     if dtype.itemsize == 1:
         with pytest.raises(UnsupportedError, match=r"need compute capability 8.9, found 8.0"):
             nvrtc_compile(source, "sm_80")

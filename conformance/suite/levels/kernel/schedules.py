@@ -241,15 +241,24 @@ def _tiled(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _multiplied(arg: WmmaArg, choices: Choices, index: int) -> Generated:
-    """Multiply matrices of small floats by a matrix instruction, in warps alone or several."""
-    m, n, k = (size * between(choices, 1, 2) for size in (arg.m, arg.n, arg.k))
+    """Multiply matrices of small floats by a matrix instruction: in warps alone or several, each
+    with a tile or several.
+    """
+    tiles = [between(choices, 1, most) for most in (4, 4, 3)]
+    m, n, k = (size * count for size, count in zip((arg.m, arg.n, arg.k), tiles, strict=True))
     a, b = param(0, (m, k), arg.dtype_in), param(1, (n, k), arg.dtype_in)
     wide = (reshape(a, (m, 1, k)), reshape(b, (1, n, k)))
     terms = UOp(Op.MUL, *(cast(x, arg.dtype_out) for x in wide))
     source = _stored(fold(Op.ADD, terms, (2,)), (a, b), choices)
     sequence: list[Optimization] = [MatrixUnit(2, f"m{arg.m}n{arg.n}k{arg.k}")]
-    if chance(choices, 50):
-        sequence.append(Split(0, m // arg.m, AxisType.LOCAL))
+    if chance(choices, 40):
+        sequence.append(Split(3, tiles[2], AxisType.UNROLL))
+    for axis in (1, 0):
+        upcast = pick(choices, [u for u in range(1, 5) if tiles[axis] % u == 0])
+        local = tiles[axis] // upcast if chance(choices, 50) else 1
+        sequence += [Split(axis, upcast * local, AxisType.LOCAL)] if local > 1 else []
+        if upcast > 1:
+            sequence.append(Split(axis + (local > 1), upcast, AxisType.UPCAST))
     root = lower(source.root, "optimize", optimizations=[sequence])
     return program(root, *source.batches, source=source)
 
