@@ -134,7 +134,8 @@ def _is_parallel(call: UOp) -> bool:
         effect = effect.src[0]
     innermost = effect.src if effect.op is Op.GROUP else (effect,)
     inside = open_ranges(order)
-    items = {r for r in inside if r.op is Op.RANGE and type_of(r) in ITEMS}
+    items = (r for r in inside if r.op is Op.RANGE and type_of(r) in ITEMS)
+    several = {r for r in items if int_value(r.src[0]) != 1}
     ended = [u.src[1] for u in order if u.op is Op.END and not is_work_item(u.src[1])]
     written = [u for u in order if u.op is Op.STORE]
     stores = [u for u in written if u.src[0].addrspace is not AddrSpace.LOCAL]
@@ -144,7 +145,7 @@ def _is_parallel(call: UOp) -> bool:
         and all(is_size(u.src[0]) for u in order if u.op is Op.RANGE)
         and (not ended or len(stored) == len(stores) or _are_apart(stores, ended))
         and not any(u.op is Op.LOAD and accessed(u, call) in stored for u in order)
-        and all(items <= inside[u] for u in written if u not in stores)
+        and all(several <= inside[u] for u in written if u not in stores)
     )
 
 

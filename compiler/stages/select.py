@@ -13,6 +13,7 @@ from uop.compiler.rewrite import Fired, Rewriter, Rule, RuleSet, quietly, rewrit
 from uop.compiler.simplify import SIMPLIFY, int_value
 from uop.compiler.stages.indices import counting
 from uop.compiler.stages.launch import launched
+from uop.compiler.stages.neighbours import with_neighbours
 from uop.compiler.stages.optimize.rows import in_registers
 from uop.compiler.stages.tiles import in_two_parts
 from uop.compiler.stages.vectors import in_vectors
@@ -27,6 +28,7 @@ from uop.spec.uop import UOp
 OF_BODIES = (
     RANGES_INTO_WORK_ITEMS := "ranges_into_work_items",
     VALUES_INTO_VECTORS := "values_into_vectors",
+    NEIGHBOURS_INTO_VECTORS := "neighbours_into_vectors",
 )
 """The names of the rules that rewrite whole kernels."""
 SPELLING = "a spelling for {}, in compiler/targets/, or else a decomposition in its declaration"
@@ -47,9 +49,12 @@ def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
             fired(RANGES_INTO_WORK_ITEMS, body, items)
         scalars = rewriter(items)
         # Tiles that take turns are right in a loop alone, as vectors make it of a fold.
-        bodies[body] = in_vectors(in_two_parts(scalars), target, rewriter)
-        if bodies[body] is not scalars:
-            fired(VALUES_INTO_VECTORS, scalars, bodies[body])
+        vectors = in_vectors(in_two_parts(scalars), target, rewriter)
+        if vectors is not scalars:
+            fired(VALUES_INTO_VECTORS, scalars, vectors)
+        bodies[body] = with_neighbours(vectors, target)
+        if bodies[body] is not vectors:
+            fired(NEIGHBOURS_INTO_VECTORS, vectors, bodies[body])
     return root.substitute(bodies)
 
 

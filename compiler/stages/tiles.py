@@ -30,8 +30,10 @@ from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, index_const
 
-WITHIN = (AxisType.UNROLL, *ITEMS, AxisType.UPCAST)
-"""The axes of a tile, as they lie in LOCAL memory: vectors of one work item innermost."""
+WITHIN = (AxisType.UNROLL, AxisType.LOCAL, AxisType.UPCAST, AxisType.WARP)
+"""The axes of a tile, as they lie in LOCAL memory: neighbours are read at once, as a vector by one
+work item, or as fragments by the lanes of a warp.
+"""
 SERIAL = (AxisType.LOOP, *FOLDED)
 MOST_BYTES = 32 << 10
 """LOCAL memory that every device has: what OpenCL asks of one."""
@@ -46,9 +48,7 @@ def with_tiles(body: UOp, fired: Fired) -> UOp:
     """Copy the tiles of folds to LOCAL memory; a kernel without groups has none."""
     order = body.toposort()
     items = sorted((r for r in axes(body) if type_of(r) in ITEMS), key=id_of)
-    is_shared = any(u.op is Op.WMMA for u in order) or any(
-        type_of(r) is AxisType.GROUP_REDUCE for r in axes(body)
-    )
+    is_shared = any(type_of(r) is AxisType.GROUP_REDUCE for r in axes(body))
     if is_shared or count_of(items) < 2 or not count_of(axes(body)):
         return body
     return _Copies(order, items, fired).made()
@@ -56,9 +56,10 @@ def with_tiles(body: UOp, fired: Fired) -> UOp:
 
 @dataclass(frozen=True, slots=True)
 class _Tile:
-    """The elements that one LOAD reads in an iteration of a fold, over all items of a group."""
+    """The elements that LOADs read in an iteration of a fold, over all items of a group."""
 
-    load: UOp
+    loads: tuple[UOp, ...]
+    """One LOAD, or those of a fragment, which lie side by side."""
     fold: UOp
     """The RANGE of the fold."""
     within: tuple[UOp, ...]
@@ -66,22 +67,30 @@ class _Tile:
 
     @property
     def size(self) -> int:
-        return count_of(self.within)
+        return count_of(self.within) * len(self.loads)
 
     @property
     def nbytes(self) -> int:
         """What it takes in select, where there are two."""
-        return 2 * self.size * self.load.dtype.itemsize
+        return 2 * self.size * self.loads[0].dtype.itemsize
 
-    def place(self, memory: UOp, digits: Iterable[UOp]) -> UOp:
-        position = row_major(self.within, digits)
+    def places(self, memory: UOp, digits: Iterable[UOp]) -> list[UOp]:
+        """Where each of its LOADs finds its element."""
         first = UOp(Op.MUL, self.fold, index_const(self.size))
-        return UOp(Op.INDEX, memory, UOp(Op.ADD, first, position))
+        position = UOp(Op.MUL, row_major(self.within, digits), index_const(len(self.loads)))
+        start = UOp(Op.ADD, first, position)
+        return [
+            UOp(Op.INDEX, memory, UOp(Op.ADD, start, index_const(k)))
+            for k in range(len(self.loads))
+        ]
 
     def in_memory_order(self) -> list[UOp]:
-        """Its axes by the steps that the LOAD makes along them, the smallest last."""
-        terms, _ = linear_form(self.load.src[0].src[1])
-        return sorted(self.within, key=lambda r: terms.get(r, 1 << 62), reverse=True)
+        """Its axes by the steps that the LOADs make along them, the smallest last; the lanes of a
+        warp, which read near each other in no such steps, behind them.
+        """
+        terms, _ = linear_form(self.loads[0].src[0].src[1])
+        steps = {r: terms.get(r, 1 << 62) for r in self.within if type_of(r) is not AxisType.WARP}
+        return sorted(self.within, key=lambda r: steps.get(r, 0), reverse=True)
 
 
 @dataclass(slots=True)
@@ -113,23 +122,35 @@ class _Copies:
 
     def _found(self) -> Iterable[_Tile]:
         """The tiles of LOADs in a fold over one loop, at indices that no memory decides."""
-        written = {base_of(u.src[0]) for u in self.order if u.op in WRITES}
         loops = _only_loops(self.order, self.inside)
-        for u in self.order:
-            if u.op is not Op.LOAD or u.src[0].op is not Op.INDEX or base_of(u.src[0]) in written:
-                continue
-            nodes = u.toposort()
+        for loads in self._read_together():
+            nodes = dict.fromkeys(v for load in loads for v in load.toposort())
             used = [r for r in nodes if r.op is Op.RANGE]
             folds = [r for r in used if type_of(r) is AxisType.REDUCE]
-            is_known = sum(v.op is Op.LOAD for v in nodes) == 1
+            is_known = sum(v.op is Op.LOAD for v in nodes) == len(loads)
             if not is_known or len(folds) != 1 or folds[0] not in loops:
                 continue
             within = tuple(sorted((r for r in used if type_of(r) in WITHIN), key=_depth))
-            tile = _Tile(u, folds[0], within)
+            tile = _Tile(loads, folds[0], within)
             sharing = count_of(r for r in self.items if r not in used)
-            copies, rest = divmod(tile.size, count_of(self.items))
-            if sharing > 1 and copies and not rest and copies <= MOST_COPIES:
+            copies, rest = divmod(count_of(within), count_of(self.items))
+            if sharing > 1 and copies and not rest and copies * len(loads) <= MOST_COPIES:
                 yield tile
+
+    def _read_together(self) -> Iterable[tuple[UOp, ...]]:
+        """The LOADs from memory that the kernel does not write, those of a fragment together."""
+        written = {base_of(u.src[0]) for u in self.order if u.op in WRITES}
+        loads = {
+            u: None
+            for u in self.order
+            if u.op is Op.LOAD and u.src[0].op is Op.INDEX and base_of(u.src[0]) not in written
+        }
+        for factor in (s for u in self.order if u.op is Op.WMMA for s in u.src[:2]):
+            if set(factor.src) <= loads.keys():
+                for load in factor.src:
+                    loads.pop(load, None)
+                yield factor.src
+        yield from ((load,) for load in loads)
 
     def _copied(self, tiles: Sequence[_Tile], slot: int) -> dict[UOp, UOp]:
         """The LOADs of some tiles of one fold, behind one barrier, by what they replace."""
@@ -138,16 +159,18 @@ class _Copies:
         barrier = UOp(Op.BARRIER, *effects)
         new = {}
         for tile, memory in zip(tiles, memories, strict=True):
-            place = tile.place(UOp(Op.AFTER, memory, barrier), tile.within)
-            new[tile.load] = UOp(Op.LOAD, place)
-            self.fired(COPY_TILE, tile.load, new[tile.load])
+            places = tile.places(UOp(Op.AFTER, memory, barrier), tile.within)
+            for load, place in zip(tile.loads, places, strict=True):
+                new[load] = UOp(Op.LOAD, place)
+                self.fired(COPY_TILE, load, new[load])
         return new
 
     def _copy(self, tile: _Tile, memory: UOp) -> UOp:
         """Each item copies some neighbours, then as many behind those of the last item."""
         order = tile.in_memory_order()
-        copies = tile.size // count_of(self.items)
-        row = math.gcd(copies, ROW, bound_of(order[-1]))
+        copies = count_of(tile.within) // count_of(self.items)
+        is_row = type_of(order[-1]) is not AxisType.WARP
+        row = math.gcd(copies, ROW, bound_of(order[-1])) if is_row else 1
         along, turn = (self._upcast(n) for n in (row, copies // row))
         item = row_major(self.items, self.items)
         number = UOp(Op.ADD, UOp(Op.MUL, turn, index_const(count_of(self.items))), item)
@@ -155,9 +178,12 @@ class _Copies:
         *found, last = _digits(number, counts)
         found.append(UOp(Op.ADD, UOp(Op.MUL, last, index_const(row)), along))
         digits = dict(zip(order, found, strict=True))
-        copied = tile.load.substitute(digits)
-        place = tile.place(memory, [digits[r] for r in tile.within])
-        effect = UOp(Op.STORE, place, copied)
+        places = tile.places(memory, [digits[r] for r in tile.within])
+        stores = [
+            UOp(Op.STORE, place, load.substitute(digits))
+            for place, load in zip(places, tile.loads, strict=True)
+        ]
+        effect = UOp(Op.GROUP, *stores) if len(stores) > 1 else stores[0]
         for r in (along, turn):
             effect = UOp(Op.END, effect, r) if r.op is Op.RANGE else effect
         return effect
@@ -180,7 +206,7 @@ def _only_loops(order: Sequence[UOp], inside: Mapping[UOp, frozenset[UOp]]) -> s
 
 
 def _memory(tile: _Tile, slot: int) -> UOp:
-    arg = BufferArg(slot, tile.load.dtype, None, AddrSpace.LOCAL)
+    arg = BufferArg(slot, tile.loads[0].dtype, None, AddrSpace.LOCAL)
     return UOp(Op.BUFFER, dims((bound_of(tile.fold) * tile.size,)), arg=arg)
 
 
@@ -201,8 +227,9 @@ def in_two_parts(body: UOp) -> UOp:
     order = body.toposort()
     smaller: dict[UOp, UOp] = {}
     turns: dict[UOp, UOp] = {}
-    for memory in (u for u in order if u.op is Op.BUFFER and u.addrspace is AddrSpace.LOCAL):
-        places = [u for u in order if u.op is Op.INDEX and base_of(u) is memory]
+    shared = [u for u in order if u.addrspace is AddrSpace.LOCAL]
+    for memory in (u for u in shared if u.op is Op.BUFFER):
+        places = [u for u in shared if u.op is Op.INDEX and base_of(u) is memory]
         fold = _fold_of(memory, places, order)
         if fold is not None:
             count = 2 * memory.shape[0] // bound_of(fold)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from math import prod
 
 import numpy as np
@@ -55,10 +56,14 @@ REST = [
     "; PADTO(3, 3); SPLIT(3, 3, UNROLL, INNER)",
     "; SWAP(1, 0)",
     "; SPLIT(1, 3, UPCAST, INNER); SPLIT(0, 2, UPCAST, INNER)",
+    "; SPLIT(1, 3, LOCAL); SPLIT(0, 2, LOCAL)",
+    "; PADTO(0, 4); SPLIT(1, 3, LOCAL); SPLIT(0, 4, LOCAL); SPLIT(1, 2, UPCAST)",
     "; PADTO(1, 2); SPLIT(3, 2, UNROLL, INNER); SPLIT(1, 2, UPCAST); SPLIT(0, 2, LOCAL)",
 ]
 TILES = "; SPLIT(0, 4, UPCAST); SPLIT(2, 4, UPCAST)"
 """Four by four tiles in each warp."""
+SHARED = "; SPLIT(1, 8, LOCAL); SPLIT(2, 4, UPCAST); SPLIT(0, 4, LOCAL); SPLIT(1, 2, UPCAST)"
+"""Two by two warps in each group."""
 
 
 @pytest.mark.parametrize("rest", REST)
@@ -153,27 +158,32 @@ def test_stages_keep_products(stage: str, rest: str) -> None:
     np.testing.assert_array_equal(next(iter(found.values())).reshape(M, N), a @ b.T)
 
 
-@settings(max_examples=10, deadline=None)
+def divisors(n: int) -> st.SearchStrategy[int]:
+    return st.sampled_from([k for k in range(1, n + 1) if n % k == 0])
+
+
+@settings(max_examples=20, deadline=None)
 @given(st.data(), st.sampled_from(INSTRUCTIONS))
 def test_tiles_of_any_size_lie_in_the_sets_of_the_graph(
     data: st.DataObject, instruction: tuple[DType, str]
 ) -> None:
     dtype, shape = instruction
     tiles = [data.draw(st.integers(1, most)) for most in (4, 4, 3)]
-    upcast, columns, unrolled = (
-        data.draw(st.sampled_from([k for k in range(1, n + 1) if n % k == 0])) for n in tiles
-    )
     m, n, k = (n * size for n, size in zip(tiles, (16, 8, int(shape[6:])), strict=True))
     root = UOp(Op.ADD, gemm(dtype, m, n, k), const(0.5, dtypes.float32))
-    rest = f"SPLIT(3, {unrolled}, UNROLL); SPLIT(1, {columns}, UPCAST); SPLIT(0, {upcast}, UPCAST)"
+    splits = [f"TC(2, {shape})", f"SPLIT(3, {data.draw(divisors(tiles[2]))}, UNROLL)"]
+    for axis in (1, 0):
+        local = data.draw(divisors(tiles[axis]))
+        splits += [f"SPLIT({axis}, {local}, LOCAL)"]
+        splits += [f"SPLIT({axis + 1}, {data.draw(divisors(local))}, UPCAST)"]
     rng = np.random.default_rng(4)
     inputs = {
         slot: (rng.integers(-9, 10, (rows, k)) / 8).astype(np_dtype(dtype))
         for slot, rows in ((0, m), (1, n))
     }
     accepted = accept(root, inputs)
-    for stage in ("expand", "plan"):
-        sequence = parse_optimizations(f"TC(2, {shape}); {rest}")
+    sequence = parse_optimizations("; ".join(splits))
+    for stage in ("optimize", "expand", "plan"):
         found = evaluate(lower(root, stage, "cuda-host", [sequence]), inputs)
         assert isinstance(found, dict)
         assert compare(accepted, list(found.values())[-1:]).mismatch is None
@@ -195,6 +205,20 @@ def test_a_warp_reads_the_fragments_of_its_tiles_once() -> None:
     assert sum(prod(u.shape) for u in loads) == 4 * 8 + 4 * 4
 
 
+def test_warps_of_a_group_copy_the_fragments_that_they_share() -> None:
+    """In LOCAL memory a fragment of A is 16 bytes and one of B 8: a lane reads each at once."""
+    sequence = parse_optimizations(f"TC(2, m16n8k16){SHARED}")
+    program = lower(gemm(dtypes.float16, 64, 64), "select", "cuda", [sequence])
+    nodes = program.toposort()
+    shared = {u: u.shape[0] for u in nodes if u.op is Op.BUFFER and u.addrspace is AddrSpace.LOCAL}
+    tiles = {8: 4, 4: 8}
+    assert sorted(shared.values()) == sorted(2 * n * 32 * size for size, n in tiles.items())
+    for op, places in ((Op.STORE, {8: 1, 4: 2}), (Op.LOAD, {8: 2, 4: 4})):
+        found = (u.src[0] for u in nodes if u.op is op and u.src[0].addrspace is AddrSpace.LOCAL)
+        assert Counter(prod(place.shape) for place in found) == places
+    assert sum(u.op is Op.BARRIER for u in nodes) == 1
+
+
 def test_products_that_may_overflow_do_not_add_to_each_other() -> None:
     """Such a WMMA may pass through infinity and come back, which a sum of products may not."""
     sequence = parse_optimizations("TC(2, m16n8k16); SPLIT(0, 2, UPCAST)")
@@ -214,7 +238,11 @@ def test_products_that_may_overflow_do_not_add_to_each_other() -> None:
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler g++ on this machine")
 @pytest.mark.parametrize(
     ("rest", "products"),
-    [("SPLIT(0, 2, LOCAL)", 1), ("SPLIT(1, 3, UPCAST); SPLIT(4, 2, UNROLL)", 6)],
+    [
+        ("SPLIT(0, 2, LOCAL)", 1),
+        ("SPLIT(1, 3, UPCAST); SPLIT(4, 2, UNROLL)", 6),
+        ("SPLIT(1, 3, LOCAL); SPLIT(0, 2, UPCAST)", 2),
+    ],
 )
 @pytest.mark.parametrize(("dtype", "shape"), INSTRUCTIONS, ids=lambda x: str(x))
 def test_warps_on_the_cpu(dtype: DType, shape: str, rest: str, products: int) -> None:
@@ -228,7 +256,7 @@ def test_warps_on_the_cpu(dtype: DType, shape: str, rest: str, products: int) ->
 
 
 @pytest.mark.cuda
-@pytest.mark.parametrize("tiles", ["", TILES])
+@pytest.mark.parametrize("tiles", ["", TILES, SHARED])
 @pytest.mark.parametrize(("dtype", "shape"), INSTRUCTIONS, ids=lambda x: str(x))
 def test_nvrtc_takes_each_instruction(dtype: DType, shape: str, tiles: str) -> None:
     sequence = parse_optimizations(f"TC(2, {shape}){tiles}")

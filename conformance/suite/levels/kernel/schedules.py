@@ -91,7 +91,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         factor, total = arg.dtype_in.format, arg.dtype_out.format
         if total.holds_products_of(factor):
             name, dtype = f"m{arg.m}n{arg.n}k{arg.k}", arg.dtype_in
-            yield group("schedule", Op.WMMA, dtype, name, (1, 1, 10), _multiplied, arg, needs=NEEDS)
+            yield group("schedule", Op.WMMA, dtype, name, (1, 2, 12), _multiplied, arg, needs=NEEDS)
     for dtype in (DTYPES[name] for name in LENGTHENED):
         yield group(
             "schedule", Op.PAD, dtype, "lengthened", (1, 3, 20), _lengthened, dtype, needs=NEEDS
@@ -242,23 +242,25 @@ def _tiled(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _multiplied(arg: WmmaArg, choices: Choices, index: int) -> Generated:
     """Multiply matrices of small floats by a matrix instruction: in warps alone or several, each
-    with a tile or several.
+    with a tile or several. In every other program warps share what they read.
     """
-    tiles = [between(choices, 1, most) for most in (4, 4, 3)]
+    shared = index % 2 == 0
+    rows, columns = between(choices, 1, 4), between(choices, 1, 4)
+    steps = between(choices, 2, 4)
+    tiles = (4, 4, steps) if shared else (rows, columns, steps)
     m, n, k = (size * count for size, count in zip((arg.m, arg.n, arg.k), tiles, strict=True))
     a, b = param(0, (m, k), arg.dtype_in), param(1, (n, k), arg.dtype_in)
     wide = (reshape(a, (m, 1, k)), reshape(b, (1, n, k)))
     terms = UOp(Op.MUL, *(cast(x, arg.dtype_out) for x in wide))
     source = _stored(fold(Op.ADD, terms, (2,)), (a, b), choices)
     sequence: list[Optimization] = [MatrixUnit(2, f"m{arg.m}n{arg.n}k{arg.k}")]
-    if chance(choices, 40):
-        sequence.append(Split(3, tiles[2], AxisType.UNROLL))
+    if not shared and chance(choices, 60):
+        sequence.append(Split(3, steps, AxisType.UNROLL))
     for axis in (1, 0):
-        upcast = pick(choices, [u for u in range(1, 5) if tiles[axis] % u == 0])
-        local = tiles[axis] // upcast if chance(choices, 50) else 1
-        sequence += [Split(axis, upcast * local, AxisType.LOCAL)] if local > 1 else []
-        if upcast > 1:
-            sequence.append(Split(axis + (local > 1), upcast, AxisType.UPCAST))
+        counts = [c for c in range(1, 5) if tiles[axis] % c == 0]
+        upcast, whole = (2, True) if shared else (pick(choices, counts), chance(choices, 50))
+        sequence.append(Split(axis, tiles[axis] if whole else upcast, AxisType.LOCAL))
+        sequence.append(Split(axis + 1, upcast, AxisType.UPCAST))
     root = lower(source.root, "optimize", optimizations=[sequence])
     return program(root, *source.batches, source=source)
 
