@@ -11,7 +11,7 @@ from uop.compiler.barriers import refuse_divergent
 from uop.compiler.execute import Executable, Inputs, Output
 from uop.compiler.kernels import binaries_of, first_stage, with_constants, without_binaries
 from uop.compiler.loaded import Loaded
-from uop.compiler.rewrite import Fired, quietly
+from uop.compiler.rewrite import Fired, RuleSet, quietly, rewrite, rewrites
 from uop.compiler.runtime.binary import Binary, digest
 from uop.compiler.runtime.device import Compiler, Device
 from uop.compiler.simplify import SIMPLIFY
@@ -20,6 +20,7 @@ from uop.compiler.stages.callify import RULES as OF_CALLIFY
 from uop.compiler.stages.callify import callify
 from uop.compiler.stages.expand import RULES as EXPANSIONS
 from uop.compiler.stages.expand import expand
+from uop.compiler.stages.launch import IN_WARP
 from uop.compiler.stages.linearize import linearize
 from uop.compiler.stages.lower import LOWER
 from uop.compiler.stages.optimize import OPTIMIZE, Choose, Sequences, optimize
@@ -220,11 +221,21 @@ def _entered(root: UOp, target: Target) -> UOp:
 
     Beside ops on whole tensors a LINEAR for each kernel: such a program begins at the first stage.
     """
+    root = rewrite(root, ENTERED) if any(u.tag == IN_WARP for u in root.toposort()) else root
     root = graphs_in_scalars(with_constants(without_binaries(root)))
     if kind_of(root) is not ProgramKind.MIXED:
         return root
     bodies = {call.src[0]: call for call in kernel_calls(root)}
     return root.substitute({body: _linear(call, target) for body, call in bodies.items()})
+
+
+@rewrites(Op.BARRIER)
+def wait_for_the_group(u: UOp) -> UOp | None:
+    """Of a program that comes from outside no tag says which items of a group wait."""
+    return UOp(Op.BARRIER, *u.src) if u.tag == IN_WARP else None
+
+
+ENTERED = RuleSet(wait_for_the_group)
 
 
 def _linear(call: UOp, target: Target) -> UOp:

@@ -1,12 +1,14 @@
 // Runs CUDA kernels on the CPU: the groups of a launch one after the other, the work items of a
 // group as fibers of one thread, so that a barrier is a switch of stacks and shared memory is static.
 
+#include <limits.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -17,6 +19,7 @@
 #define __align__(size) __attribute__((aligned(size)))
 #define __noinline__ __attribute__((noinline))
 #define __syncthreads() uop_host::wait(__LINE__)
+#define __syncwarp() uop_host::wait(-__LINE__)
 // The only assembly of our sources: `asm volatile(...)` with a matrix instruction on a, b and c.
 #define asm
 #define volatile(...) uop_host::multiply(#__VA_ARGS__, a, b, c)
@@ -43,7 +46,8 @@ struct Fiber {
   std::vector<char> stack;
   uop_dim place;
   unsigned matrices;  // how many instructions on matrices it has begun
-  int line;  // of the barrier where it waits, -2 in such an instruction; 0 when it has ended
+  // Of the barrier where it waits; below 0 where it waits for its warp alone, 0 when it has ended.
+  int line;
 };
 
 static jmp_buf scheduler;
@@ -92,22 +96,32 @@ template <class Each> void each(uop_dim size, uop_dim& place, Each run) {
       for (place.x = 0; place.x < size.x; place.x++) run();
 }
 
-// Where all wait; 0 where all have ended, -1 where they part.
-static int meeting(const std::vector<Fiber>& fibers) {
-  for (const Fiber& fiber : fibers)
-    if (fiber.line != fibers[0].line) return -1;
-  return fibers[0].line;
+const int PARTED = INT_MIN, MULTIPLYING = INT_MIN + 1;
+const size_t WARP = 32;
+
+// Where some wait: all in one place, or PARTED.
+static int meeting(const Fiber* first, size_t count) {
+  for (size_t k = 1; k < count; k++)
+    if (first[k].line != first->line) return PARTED;
+  return first->line;
 }
 
+// 0, or -1 where not all reach the same barrier. A warp runs on alone up to a barrier of the group.
 static int group_of_fibers(std::vector<Fiber>& fibers) {
   uop_dim place;
   size_t number = 0;
   each(blockDim, place, [&] { fibers[number++].place = place; });
   for (Fiber& fiber : fibers) start(fiber);
-  int line;
-  while ((line = meeting(fibers)) != 0 && line != -1)
+  for (;;) {
+    for (size_t first = 0; first < fibers.size(); first += WARP) {
+      size_t count = std::min(WARP, fibers.size() - first);
+      for (int line; (line = meeting(&fibers[first], count)) < 0 && line != PARTED;)
+        for (size_t k = 0; k < count; k++) resume(fibers[first + k]);
+    }
+    int line = meeting(fibers.data(), fibers.size());
+    if (line <= 0) return line ? -1 : 0;
     for (Fiber& fiber : fibers) resume(fiber);
-  return line;
+  }
 }
 
 // A float of any layout; exponents are of base 2. In e4m3 the highest exponent is a number too.
@@ -139,7 +153,7 @@ template <class A, class B, class C> void multiply(const char* text, const A& a,
   int size = atoi(strstr(text, "n8k") + 3);
   for (size_t e = 0; e < sizeof a.s / sizeof a.s[0]; e++) own[0][lane][e] = a.s[e];
   for (size_t e = 0; e < sizeof b.s / sizeof b.s[0]; e++) own[1][lane][e] = b.s[e];
-  wait(-2);
+  wait(MULTIPLYING);
   for (unsigned e = 0; e < 4; e++) {
     unsigned row = lane / 4 + e / 2 * 8, column = e % 2 + lane % 4 * 2;
     double sum = c.s[e];

@@ -33,7 +33,7 @@ from uop.spec.errors import BackendError, LaunchError, UnsupportedError
 OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w")
 """IEEE arithmetic, one rounding per operation. Signed overflow is undefined, as in CUDA."""
 COMPILER_VARIABLE = "CXX"
-WAITS = ("__syncthreads()", "mma.sync")
+WAITS = ("__syncthreads()", "__syncwarp()", "mma.sync")
 """Where the work items of a group wait for each other."""
 KERNEL = re.compile(r'extern "C" __global__ void (\w+)\(')
 

@@ -30,11 +30,13 @@ from uop.spec.uop import UOp, dims, index_const
 
 GROUPS = (AxisType.GLOBAL, AxisType.THREAD)
 GROUP_REDUCE = AxisType.GROUP_REDUCE
+IN_WARP = "in warp"
+"""The tag of a BARRIER at which the items of a warp need to wait for each other alone."""
 
 
-def launched(body: UOp) -> UOp:
+def launched(body: UOp, warp: int = 1) -> UOp:
     """Replace parallel RANGEs by digits of the workgroup number and of the local id; a kernel
-    without local axes has groups of one work item.
+    without local axes has groups of one work item. `warp` is the number of items in a warp.
     """
     order = body.toposort()
     ranges = [u for u in order if u.op is Op.RANGE]
@@ -52,7 +54,7 @@ def launched(body: UOp) -> UOp:
     if inner or folds:
         sharing = _sharing(folds)
         item = _special("lidx0", math.prod(map(_bound, inner)) * sharing)
-        body = _through_memory(body, folds, item, shared) if folds else body
+        body = _through_memory(body, folds, item, shared, warp) if folds else body
         within = UOp(Op.MOD, item, index_const(sharing))
         for each in (*map(_shared, folds), *([r] for r in shared)):
             new |= _digits(within, each)
@@ -101,7 +103,9 @@ def _sharing(folds: Sequence[UOp]) -> int:
     return counts.pop() if counts else 1
 
 
-def _through_memory(body: UOp, folds: Sequence[UOp], item: UOp, shared: Sequence[UOp]) -> UOp:
+def _through_memory(
+    body: UOp, folds: Sequence[UOp], item: UOp, shared: Sequence[UOp], warp: int
+) -> UOp:
     """Each work item folds its part, and combines it with those of others through LOCAL memory, in
     as many steps as the logarithm of their number. Then all have the result: they share what is
     stored in loops of as many iterations, and the first of them stores anything else.
@@ -120,7 +124,8 @@ def _through_memory(body: UOp, folds: Sequence[UOp], item: UOp, shared: Sequence
             if any(type_of(r) in FOLDED for r in inside[u]):
                 raise UnsupportedError("a fold that a workgroup shares, inside another one")
             slot = folds.index(u)
-            new[u] = _Sharing(u, item, sharing, slot, fresh + slot).combined(_own_part(u, src))
+            parts = _Sharing(u, item, sharing, slot, fresh + slot, warp)
+            new[u] = parts.combined(_own_part(u, src))
         elif u.op is Op.STORE and inside[u].isdisjoint(shared):
             shape = src[1].shape
             gate = flat(is_first, shape) if shape else is_first
@@ -151,12 +156,14 @@ class _Sharing:
     """The slot of their LOCAL memory."""
     loop: int
     """The id of a loop of its own."""
+    warp: int
 
     def combined(self, total: UOp) -> UOp:
         """The result in each work item, of what each one has folded: step by step an item combines
         what it has with that of another one, twice as far away as in the step before. Where their
         number is no power of two, the last step folds what is left. Steps take turns in two parts
-        of the memory: an item that writes one has passed the barrier behind the last read.
+        of the memory: an item that writes one has passed the barrier behind the last read. Those of
+        a step within warps wait for their warp alone.
         """
         shape, op = self.fold.shape, arg_of(self.fold, ReduceArg).op
         size = _bound(self.item)
@@ -166,8 +173,10 @@ class _Sharing:
         while step < self.count:
             own = UOp(Op.ADD, self.item, index_const(part * size))
             effect = UOp(Op.STORE, _row(memory, own, shape), flat(total, shape))
-            behind = UOp(Op.AFTER, memory, UOp(Op.BARRIER, effect))
             rest = self.count // step
+            is_near = rest % 2 == 0 and 2 * step <= self.warp
+            barrier = UOp(Op.BARRIER, effect, tag=IN_WARP if is_near else None)
+            behind = UOp(Op.AFTER, memory, barrier)
             loop = ranged(index_const(rest), self.loop, AxisType.REDUCE)
             away = self._across(step) if rest % 2 == 0 else self._among(step, loop)
             place = _row(behind, UOp(Op.ADD, own, away), shape)

@@ -44,7 +44,7 @@ def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
         for u in body.toposort():
             if u.op is Op.WMMA:
                 target.check_matrix(u)
-        items = launched(in_registers(body))
+        items = launched(in_registers(body), target.warp)
         if items is not body:
             fired(RANGES_INTO_WORK_ITEMS, body, items)
         scalars = rewriter(items)

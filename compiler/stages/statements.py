@@ -8,6 +8,7 @@ from typing import cast
 from uop.compiler.stages.body import Body, Statements
 from uop.compiler.stages.counts import counter_type, is_plain, param_name
 from uop.compiler.stages.grid import name_of
+from uop.compiler.stages.launch import IN_WARP
 from uop.compiler.targets.cstyle import (
     SPELLINGS,
     Dialect,
@@ -144,7 +145,8 @@ def _endif(body: Body, u: UOp) -> None:
 
 
 def _barrier(body: Body, u: UOp) -> None:
-    body.write(f"{body.dialect.barrier};")
+    near = body.dialect.warp_barrier if u.tag == IN_WARP else None
+    body.write(f"{near or body.dialect.barrier};")
 
 
 def _instruction(body: Body, u: UOp) -> None:

@@ -83,6 +83,8 @@ class Dialect:
     """The helper of a matrix instruction."""
     target: str
     """The key of its spellings in `spec/kernel/instructions.py`."""
+    warp_barrier: str | None = None
+    """The statement at which the work items of a warp wait for each other alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,7 @@ DIALECT = Dialect(
     ),
     matrix=matrix_name,
     target="cuda",
+    warp_barrier="__syncwarp()",
 )
 
 _TARGET = partial(

@@ -178,6 +178,29 @@ def test_kernels_share_their_folds_each_among_its_own_items() -> None:
         assert [totals(v) for v in found.values()] == [TOTALS, DATA.max(axis=1).tolist()]
 
 
+ROWS = UOp(Op.REDUCE, param(0, (4, 256), dtypes.int32), arg=ReduceArg(Op.ADD, (1,)))
+
+
+@pytest.mark.parametrize(
+    ("text", "warp", "group"),
+    [
+        ("SPLIT(1, 16, GROUP_REDUCE)", 4, 0),
+        ("SPLIT(0, 4, LOCAL); SPLIT(2, 8, GROUP_REDUCE)", 3, 0),
+        ("SPLIT(1, 128, GROUP_REDUCE)", 5, 2),
+    ],
+)
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler g++ on this machine")
+def test_steps_within_warps_wait_for_a_warp_alone(text: str, warp: int, group: int) -> None:
+    compiled = compile(ROWS, "cuda-host", optimizations=[parse_optimizations(text)])
+    source = compiled.source
+    assert (source.count("__syncwarp"), source.count("__syncthreads")) == (warp, group)
+    data = np.arange(1024, dtype=np.int32).reshape(4, 256)
+    assert np.asarray(compiled.run({0: data})).ravel().tolist() == data.sum(axis=1).tolist()
+    # A tag of a program that comes from outside decides nothing.
+    again = compile(compiled.stages["linearize"], "cuda-host").source
+    assert (again.count("__syncwarp"), again.count("__syncthreads")) == (0, warp + group)
+
+
 def test_folds_of_one_kernel_are_shared_by_equally_many_items() -> None:
     """Made by hand of one fold: half of the items would have no part in the other one."""
     program = lower(SUM, "optimize", optimizations=[parse_optimizations(SEQUENCES[1])])
