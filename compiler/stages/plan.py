@@ -36,6 +36,7 @@ def plan(root: UOp, fired: Fired = quietly) -> UOp:
     places = shared(lifetimes(order))
     if all(buffer is place for buffer, place in places.items()):
         return root
+    check_shared(order, places)
     holds: dict[UOp, UOp] = {}
     users: dict[UOp, list[UOp]] = {}
     new: dict[UOp, UOp] = {}
@@ -54,9 +55,7 @@ def plan(root: UOp, fired: Fired = quietly) -> UOp:
         new[call] = UOp(Op.CALL, call.src[0], *arguments)
         for buffer in passed:
             users.setdefault(buffer, []).append(new[call])
-    planned = root.substitute(new)
-    check_shared(order, places)
-    return planned
+    return root.substitute(new)
 
 
 def lifetimes(calls: Sequence[UOp]) -> list[Lifetime]:
