@@ -55,6 +55,7 @@ SEQUENCES = (
     "SPLIT(0, 2, LOCAL, INNER)",
     "SPLIT(0, 2, LOCAL, OUTER)",
     *(f"{TILE}; SPLIT(6, {steps}, UNROLL)" for steps in (2, 3)),
+    "SPLIT(0, 1, UPCAST); SPLIT(2, 2, UNROLL); SPLIT(4, 2, UNROLL)",
 )
 
 
