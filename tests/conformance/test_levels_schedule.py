@@ -16,7 +16,7 @@ from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.choices import CountedChoices
-from uop.conformance.suite.generate import cases
+from uop.conformance.suite.generate import cases, groups
 from uop.conformance.suite.levels.kernel.schedules import random_sequence
 from uop.conformance.workers.transport import Local
 from uop.interpreter.evaluate import evaluate
@@ -77,3 +77,14 @@ def test_a_kernel_without_meaning_has_failed_where_its_graph_has_one() -> None:
     assert "INDEX.u1" in verdict.failure.message
     finding = find_cause(judge, Failing(wrong, verdict.failure))
     assert "accept 2" in finding.text
+
+
+def test_each_kernel_of_kept_rows_is_optimized() -> None:
+    """A costly value that much is computed from is stored by a kernel of its own."""
+    kept = [group for group in groups("schedule") if group.name == "kept"]
+    drawn = [group.case(index, 0) for group in kept for index in range(40)]
+    programs = [calls(case.root) for case in drawn if isinstance(case, Case)]
+    assert {len(program) for program in programs} == {1, 2}
+    for call in (call for program in programs for call in program):
+        types = {u.arg.axis_type for u in call.src[0].toposort() if isinstance(u.arg, RangeArg)}
+        assert AxisType.UPCAST in types

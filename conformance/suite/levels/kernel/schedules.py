@@ -291,13 +291,20 @@ def _kept(dtype: DType, choices: Choices, index: int) -> Generated:
     terms = UOp(Op.ADD, value, UOp(Op.EXP2, UOp(Op.NEG, x))) if chance(choices, 50) else value
     total = fold(pick(choices, (Op.ADD, Op.MAX)), terms, (1,))
     source = _stored(UOp(pick(choices, (Op.DIV, Op.ADD)), value, total), (x,), choices)
-    (kernel,) = calls(lower(source.root, "optimize", optimizations=()))
-    sequence: list[Optimization] = [Split(0, shape[0] if index % 2 else 1, AxisType.UPCAST)]
-    for number, axis in enumerate(axes(kernel.src[0])):
+    rows = shape[0] if index % 2 else 1
+    kernels = calls(lower(source.root, "optimize", optimizations=()))
+    sequences = [_unrolled(call.src[0], rows) for call in kernels]
+    root = lower(source.root, "optimize", optimizations=sequences)
+    return program(root, *source.batches, source=source)
+
+
+def _unrolled(kernel: UOp, rows: int) -> list[Optimization]:
+    """Several rows of a kernel together, two steps of each fold written out."""
+    sequence: list[Optimization] = [Split(0, rows, AxisType.UPCAST)]
+    for number, axis in enumerate(axes(kernel)):
         if type_of(axis) is AxisType.REDUCE:
             sequence.append(Split(number + len(sequence), 2, AxisType.UNROLL))
-    root = lower(source.root, "optimize", optimizations=[sequence])
-    return program(root, *source.batches, source=source)
+    return sequence
 
 
 def _lengthened(dtype: DType, choices: Choices, index: int) -> Generated:
