@@ -22,7 +22,7 @@ from uop.compiler.runtime.device import (
     check_group,
     require,
 )
-from uop.compiler.targets.cuda_matrices import NEEDED
+from uop.compiler.targets.prelude_cuda import NEEDED
 from uop.spec.errors import (
     BackendError,
     DeviceLostError,

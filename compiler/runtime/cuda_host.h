@@ -24,6 +24,8 @@
 #define asm
 #define volatile(...) uop_host::multiply(#__VA_ARGS__, a, b, c)
 
+#define ON_HOST
+
 struct uop_dim {
   unsigned x, y, z;
 };
@@ -40,11 +42,18 @@ template <class To, class From> To bits(From x) {
 
 const size_t STACK = 1 << 17;
 
+struct Copy {
+  void* to;
+  const void* from;
+  size_t size;
+};
+
 struct Fiber {
   ucontext_t context;  // where it starts
   jmp_buf place_in_code;  // where it waits: such a switch asks nothing of the kernel
   std::vector<char> stack;
   uop_dim place;
+  std::vector<Copy> copies;  // those that it has begun
   unsigned matrices;  // how many instructions on matrices it has begun
   // Of the barrier where it waits; below 0 where it waits for its warp alone, 0 when it has ended.
   int line;
@@ -64,6 +73,18 @@ static inline void wait(int line) {
   threadIdx = self->place;
 }
 
+// A device may copy as late as this, so it does; a group of one item copies at once.
+static inline void copy_later(void* to, const void* from, size_t size) {
+  if (running) running->copies.push_back({to, from, size});
+  else memcpy(to, from, size);
+}
+
+static inline void copy_now() {
+  if (!running) return;
+  for (const Copy& copy : running->copies) memcpy(copy.to, copy.from, copy.size);
+  running->copies.clear();
+}
+
 static void enter() {
   threadIdx = running->place;
   body(arguments);
@@ -80,6 +101,7 @@ static void resume(Fiber& fiber) {
 static void start(Fiber& fiber) {
   fiber.stack.resize(STACK);
   fiber.matrices = 0;
+  fiber.copies.clear();
   getcontext(&fiber.context);
   fiber.context.uc_stack.ss_sp = fiber.stack.data();
   fiber.context.uc_stack.ss_size = STACK;

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from uop.compiler.stages.copies import copies
 from uop.compiler.stages.counts import blocks_of, nested, scalar_type, written_inside
 from uop.compiler.targets.cstyle import Dialect, VectorSpelling, c_type, literal
 from uop.spec.args import AddrSpace, ConstArg
@@ -38,6 +39,8 @@ class Body:
     """The indices that their user contains as an expression."""
     starts: set[UOp] = field(default_factory=set)
     """The registers whose first value comes with their declaration."""
+    copies: dict[UOp, UOp] = field(default_factory=dict)
+    """The STOREs that the device does on its own, with what they copy."""
     count: int = 0
 
     @classmethod
@@ -49,6 +52,7 @@ class Body:
         whole = set(map(base_of, places)) - parts
         body = cls(dialect, whole=whole, starts=_starts(linear, block) & whole)
         body.inside = written_inside(linear, block)
+        body.copies = copies(linear, block) if dialect.copy else {}
         return body
 
     def write(self, line: str) -> None:

@@ -145,6 +145,8 @@ def _endif(body: Body, u: UOp) -> None:
 
 
 def _barrier(body: Body, u: UOp) -> None:
+    if body.copies and not body.copies.keys().isdisjoint(u.toposort()):
+        body.write(f"{body.dialect.copied};")
     near = body.dialect.warp_barrier if u.tag == IN_WARP else None
     body.write(f"{near or body.dialect.barrier};")
 
@@ -205,6 +207,8 @@ def number_of(index: UOp) -> int:
 
 
 def _load(body: Body, u: UOp) -> None:
+    if u in body.copies.values():
+        return  # The STORE of its value copies it.
     at = body.of(u.src[0])
     if u.shape and base_of(u.src[0]) not in body.whole:
         body.variable(u, _vector_loaded(body, u, at))
@@ -244,6 +248,10 @@ def _address(body: Body, u: UOp) -> None:
 
 
 def _store(body: Body, u: UOp) -> None:
+    if u in body.copies:
+        ends = (_pointer(body, access) for access in (u, body.copies[u]))
+        body.write(f"{filled(body.dialect.copy, list(ends))};")
+        return
     at, value = body.of(u.src[0]), body.of(u.src[1])
     if u.src[0].shape and base_of(u.src[0]) not in body.whole:
         _store_vector(body, u, at)
@@ -254,6 +262,12 @@ def _store(body: Body, u: UOp) -> None:
         body.starts.remove(register)
         gate = f"{body.register_type(register)} "
     body.write(f"{gate}{at} = {value};")
+
+
+def _pointer(body: Body, access: UOp) -> str:
+    """The address of what an access reads or writes."""
+    at, value = body.of(access.src[0]), access if access.op is Op.LOAD else access.src[1]
+    return f"({body.type(value)}*)({at})" if value.shape else f"&{at}"
 
 
 def _store_vector(body: Body, u: UOp, at: str) -> None:

@@ -85,6 +85,10 @@ class Dialect:
     """The key of its spellings in `spec/kernel/instructions.py`."""
     warp_barrier: str | None = None
     """The statement at which the work items of a warp wait for each other alone."""
+    copy: str = ""
+    """The statement that begins a copy to {0} of what is at {1}; empty where no device does it."""
+    copied: str = ""
+    """The statement that waits for the copies that a work item has begun."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from uop.compiler.runtime.cuda_host import open_cuda_host
 from uop.compiler.runtime.device import ALIGNMENT
 from uop.compiler.targets.c import c_target
 from uop.compiler.targets.cstyle import Dialect, VectorSpelling, c_type
-from uop.compiler.targets.cuda_matrices import MATRICES, matrix_name
+from uop.compiler.targets.prelude_cuda import MATRICES, matrix_name
 from uop.compiler.targets.target import Vectors
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.ops.codegen import WARP
@@ -83,6 +83,8 @@ DIALECT = Dialect(
     matrix=matrix_name,
     target="cuda",
     warp_barrier="__syncwarp()",
+    copy="copy_async({0}, {1})",
+    copied="wait_for_copies()",
 )
 
 _TARGET = partial(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from uop.compiler.targets import cuda_matrices, prelude_float, prelude_int, prelude_vectors
+from uop.compiler.targets import prelude_cuda, prelude_float, prelude_int, prelude_vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def _split(text: str, known: Mapping[str, Helper] = MappingProxyType({})) -> dic
 SCALAR_HELPERS: dict[str, Helper] = _split(f"{prelude_int.TEXT}\n\n{prelude_float.TEXT}")
 """The helpers of every dialect."""
 HELPERS: dict[str, Helper] = _split(
-    f"{prelude_vectors.TEXT}\n\n{cuda_matrices.TEXT}", SCALAR_HELPERS
+    f"{prelude_vectors.TEXT}\n\n{prelude_cuda.TEXT}", SCALAR_HELPERS
 )
 """All helpers by name, each after those that it calls: those for vectors are in OpenCL C, those for
 matrices in CUDA C++.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from typing import cast
 
 import numpy as np
@@ -12,12 +13,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from uop.compiler.pipeline import compile, lower
+from uop.compiler.runtime.cuda import nvrtc_compile
+from uop.compiler.stages.copies import copies
+from uop.compiler.stages.counts import blocks_of
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AddrSpace, ReduceArg
 from uop.spec.dtype import DType, dtypes
+from uop.spec.graph import base_of
 from uop.spec.kernel.optimization import parse_optimizations
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, dims, param
+from uop.spec.uop import UOp, const, dims, param
 
 Numbers = NDArray[np.int32]
 STAGES = ("optimize", "expand", "select", "linearize", "plan")
@@ -107,3 +112,53 @@ def test_on_devices(target: str) -> None:
     program = compile(product(), target, optimizations=[parse_optimizations(TILED)])
     found = np.asarray(program.run(inputs()))
     np.testing.assert_array_equal(found.reshape(M, N), expected())
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler g++ on this machine")
+@pytest.mark.parametrize(
+    ("text", "copied"),
+    [
+        (TILED, 2),
+        (f"PADTO(2, 20); {TILED}", 0),  # Gates.
+        ("SPLIT(0, 4, LOCAL)", 0),  # No tile.
+    ],
+)
+def test_cuda_copies_tiles_on_its_own(text: str, copied: int) -> None:
+    """`cuda-host` copies as late as a device may."""
+    compiled = compile(product(), "cuda-host", optimizations=[parse_optimizations(text)])
+    kernel = compiled.source.partition('extern "C"')[2]
+    assert kernel.count("copy_async(") == copied
+    assert kernel.count("wait_for_copies();") == bool(copied)
+    found = np.asarray(compiled.run(inputs())).reshape(M, N)
+    np.testing.assert_array_equal(found, expected())
+    assert "cp.async" not in nvrtc_compile(compiled.source, "compute_75").decode()
+    assert ("cp.async.ca" in nvrtc_compile(compiled.source, "compute_80").decode()) == bool(copied)
+
+
+def test_what_is_no_copy_or_is_read_without_a_barrier() -> None:
+    linear = lower(product(), "linearize", "cuda", optimizations=[parse_optimizations(TILED)])
+    (body,) = (u for u in linear.toposort() if u.op is Op.LINEAR)
+
+    def found(changed: UOp) -> int:
+        return len(copies(changed, blocks_of(changed)))
+
+    def rewritten(op: Op, change: Callable[[UOp], UOp]) -> UOp:
+        new: dict[UOp, UOp] = {}
+        for u in body.toposort():
+            same = u.with_src([new[s] for s in u.src])
+            new[u] = change(same) if u.op is op else same
+        return new[body]
+
+    assert found(body) == 2
+    written = next(base_of(u.src[0]) for u in reversed(body.src) if u.op is Op.STORE)
+    read = {base_of(u.src[0]): written for u in body.src if u.op is Op.LOAD}
+    others = {memory: new for memory, new in read.items() if memory.op is Op.PARAM}
+    assert found(body.substitute(others)) == 0
+    assert found(rewritten(Op.BARRIER, lambda u: UOp(Op.GROUP, *u.src))) == 0
+    gate = const(True, dtypes.bool)
+    gated = rewritten(Op.STORE, lambda u: UOp(Op.STORE, *u.src, _wide(gate, u.src[1].shape)))
+    assert found(gated) == 0
+
+
+def _wide(gate: UOp, shape: tuple[int, ...]) -> UOp:
+    return UOp(Op.STACK, *(gate,) * shape[0]) if shape else gate

@@ -1,7 +1,8 @@
-"""The matrix instructions of CUDA: a helper for each, which a warp calls together.
+"""CUDA C++ helpers: matrix instructions, which a warp calls together, and copies.
 
-The work items hold the elements as the parallel thread execution ISA lays them out, section
-"Warp-level matrix instructions"; small floats go in registers of 32 bits, the first ones lowest.
+The work items hold the elements of a matrix as the parallel thread execution ISA lays them out,
+section "Warp-level matrix instructions"; small floats go in registers of 32 bits, the first ones
+lowest.
 """
 
 from __future__ import annotations
@@ -75,4 +76,27 @@ def _storage(dtype: DType) -> str:
     return f"u{dtype.bits}"
 
 
-TEXT = "\n".join(_helper(arg) for arg in sorted(MATRICES, key=matrix_name))
+# Older devices copy at once, and so do processors.
+COPIES = """
+template <class T>
+FN void copy_async(T* to, const T* from) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+               :: "r"((u32)__cvta_generic_to_shared(to)), "l"(from), "n"(sizeof(T)) : "memory");
+#elif defined ON_HOST
+  uop_host::copy_later(to, from, sizeof(T));
+#else
+  *to = *from;
+#endif
+}
+
+FN void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_all;" ::: "memory");
+#elif defined ON_HOST
+  uop_host::copy_now();
+#endif
+}
+"""
+
+TEXT = "\n".join(_helper(arg) for arg in sorted(MATRICES, key=matrix_name)) + COPIES
