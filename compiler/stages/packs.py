@@ -17,6 +17,7 @@ from uop.compiler.simplify import fits, int_value, linear_form
 from uop.compiler.stages.expand import ACCESSES
 from uop.compiler.stages.indices import ZERO
 from uop.spec.dtype import dtypes
+from uop.spec.errors import UnsupportedError
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable
@@ -67,13 +68,20 @@ def source(u: UOp, s: UOp, pack: Pack) -> Pack:
     if u.shape == s.shape:
         return pack
     if u.op is Op.INDEX:
-        picked = tuple(int_value(i) or 0 for i in u.src[1:])
-        return _merged(tuple((*picked, *p) for p in pack))
+        return _merged(tuple((*_picked(u), *p) for p in pack))
     if u.op is Op.RESHAPE:
         return _before_reshape(pack, u.shape, s.shape)
     if u.op is Op.EXPAND or u.op is Op.BITCAST or u.op in ELEMENTWISE:
         return _before_broadcast(pack, len(u.shape), s.shape)
     return _merged(pack)
+
+
+def _picked(u: UOp) -> Position:
+    numbers = [int_value(i) for i in u.src[1:]]
+    found = tuple(n for n in numbers if n is not None)
+    if len(found) < len(numbers):
+        raise UnsupportedError("select: an element of a fragment whose number is computed")
+    return found
 
 
 @lru_cache(KEPT)

@@ -15,12 +15,14 @@ from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.cuda import nvrtc_compile
 from uop.compiler.stages.optimize.axes import axes, type_of
 from uop.compiler.stages.optimize.matrix import ALONG_K, place_in_columns, place_in_rows
+from uop.compiler.stages.select import select
+from uop.compiler.targets.cuda import CUDA
 from uop.conformance.judging.compare import compare
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.kernel.fragments import SHAPES, fragments_of
 from uop.interpreter.numeric.storage import np_dtype
-from uop.spec.args import AddrSpace, DTypeArg, ReduceArg, WmmaArg
+from uop.spec.args import AddrSpace, AxisType, DTypeArg, ReduceArg, WmmaArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.graph import base_of, calls
@@ -217,6 +219,16 @@ def test_warps_of_a_group_copy_the_fragments_that_they_share() -> None:
         found = (u.src[0] for u in nodes if u.op is op and u.src[0].addrspace is AddrSpace.LOCAL)
         assert Counter(prod(place.shape) for place in found) == places
     assert sum(u.op is Op.BARRIER for u in nodes) == 1
+
+
+def test_an_element_whose_number_is_computed_is_refused() -> None:
+    program = tiled(gemm(dtypes.float16), "TC(2, m16n8k16)")
+    order = program.toposort()
+    (lane,) = (u for u in order if u.op is Op.RANGE and type_of(u) is AxisType.WARP)
+    element = next(u for u in order if u.op is Op.INDEX and u.addrspace is None)
+    other = UOp(Op.INDEX, element.src[0], UOp(Op.MOD, lane, index_const(2)))
+    with pytest.raises(UnsupportedError, match="an element of a fragment whose number is computed"):
+        select(program.substitute({element: other}), CUDA)
 
 
 def test_products_that_may_overflow_do_not_add_to_each_other() -> None:
