@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.rewrite import quietly
-from uop.compiler.stages.optimize.axes import axes, type_of
-from uop.compiler.stages.optimize.rows import with_rows
+from uop.compiler.stages.optimize.axes import axes, ranged, type_of
+from uop.compiler.stages.optimize.rows import in_registers, with_rows
 from uop.conformance.judging.compare import compare
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array
-from uop.spec.args import AddrSpace, AxisType, ReduceArg
+from uop.spec.args import AddrSpace, AxisType, BufferArg, ReduceArg, SpecialArg
 from uop.spec.dtype import dtypes
 from uop.spec.graph import calls, slot_of
 from uop.spec.kernel.optimization import Optimization, Split, parse_optimizations
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, param
+from uop.spec.uop import UOp, const, dims, index_const, param
 
 STAGES = ("optimize", "expand", "select", "linearize", "plan")
 ALL_UNROLLED = "SPLIT(1, 4, UNROLL); SPLIT(3, 4, UNROLL)"
@@ -85,6 +85,17 @@ def test_what_the_kernel_writes_over_is_not_kept() -> None:
     assert with_rows(body, quietly) is not body
     in_place = body.substitute({read: written})
     assert with_rows(in_place, quietly) is in_place
+
+
+def test_what_a_group_shares_stays_local() -> None:
+    """Its work items may be numbers and no loops."""
+    memory = UOp(Op.BUFFER, dims((4,)), arg=BufferArg(0, dtypes.int32, None, AddrSpace.LOCAL))
+    for r in (
+        UOp(Op.SPECIAL, index_const(4), arg=SpecialArg("lidx0")),
+        ranged(index_const(4), 0, AxisType.LOCAL),
+    ):
+        body = UOp(Op.SINK, UOp(Op.STORE, UOp(Op.INDEX, memory, r), const(1, dtypes.int32)))
+        assert in_registers(body) is body
 
 
 @pytest.mark.parametrize("stage", STAGES)

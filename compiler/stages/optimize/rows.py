@@ -121,7 +121,8 @@ def _position(row: _Row, along: Sequence[UOp]) -> UOp:
 def in_registers(body: UOp) -> UOp:
     """Let the only work item of a group have the LOCAL memory of the group for itself."""
     order = body.toposort()
-    if any(u.op is Op.RANGE and type_of(u) not in (*ALONG, *AROUND) for u in order):
+    has_items = any(u.op is Op.SPECIAL for u in order)
+    if has_items or any(type_of(r) not in (*ALONG, *AROUND) for r in axes(body)):
         return body
     found = {
         u: UOp(Op.BUFFER, *u.src, arg=replace(arg_of(u, BufferArg), addrspace=AddrSpace.REG))
