@@ -20,10 +20,11 @@
 #define __noinline__ __attribute__((noinline))
 #define __syncthreads() uop_host::wait(__LINE__)
 #define __syncwarp() uop_host::wait(-__LINE__)
-// The only assembly of our sources: `asm volatile(...)` with a matrix instruction on a, b and c.
+// The only assembly that our sources have here: `asm volatile(...)` with a matrix instruction on a,
+// b and c.
 #define asm
 #define volatile(...) uop_host::multiply(#__VA_ARGS__, a, b, c)
-
+// In place of other assembly they call what is here.
 #define ON_HOST
 
 struct uop_dim {
@@ -41,6 +42,7 @@ template <class To, class From> To bits(From x) {
 }
 
 const size_t STACK = 1 << 17;
+const unsigned WARP = 32;
 
 struct Copy {
   void* to;
@@ -119,7 +121,6 @@ template <class Each> void each(uop_dim size, uop_dim& place, Each run) {
 }
 
 const int PARTED = INT_MIN, MULTIPLYING = INT_MIN + 1;
-const size_t WARP = 32;
 
 // Where some wait: all in one place, or PARTED.
 static int meeting(const Fiber* first, size_t count) {
@@ -136,7 +137,7 @@ static int group_of_fibers(std::vector<Fiber>& fibers) {
   for (Fiber& fiber : fibers) start(fiber);
   for (;;) {
     for (size_t first = 0; first < fibers.size(); first += WARP) {
-      size_t count = std::min(WARP, fibers.size() - first);
+      size_t count = std::min<size_t>(WARP, fibers.size() - first);
       for (int line; (line = meeting(&fibers[first], count)) < 0 && line != PARTED;)
         for (size_t k = 0; k < count; k++) resume(fibers[first + k]);
     }
@@ -166,12 +167,12 @@ static double number(const char* text, unsigned bits) {
 
 // What the lanes of each warp hold of A and B. Instructions take turns in two places: a lane that
 // writes one has met the others behind the last read.
-static unsigned held[32][2][2][32][16];
+static unsigned held[32][2][2][WARP][16];
 
 template <class A, class B, class C> void multiply(const char* text, const A& a, const B& b, C& c) {
   unsigned item = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-  unsigned lane = item % 32, run = 4 / sizeof a.s[0];
-  auto& own = held[item / 32][running->matrices++ % 2];
+  unsigned lane = item % WARP, run = 4 / sizeof a.s[0];
+  auto& own = held[item / WARP][running->matrices++ % 2];
   int size = atoi(strstr(text, "n8k") + 3);
   for (size_t e = 0; e < sizeof a.s / sizeof a.s[0]; e++) own[0][lane][e] = a.s[e];
   for (size_t e = 0; e < sizeof b.s / sizeof b.s[0]; e++) own[1][lane][e] = b.s[e];

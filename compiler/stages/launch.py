@@ -34,7 +34,7 @@ IN_WARP = "in warp"
 """The tag of a BARRIER at which the items of a warp need to wait for each other alone."""
 
 
-def launched(body: UOp, warp: int = 1) -> UOp:
+def launched(body: UOp, warp: int) -> UOp:
     """Replace parallel RANGEs by digits of the workgroup number and of the local id; a kernel
     without local axes has groups of one work item. `warp` is the number of items in a warp.
     """

@@ -52,5 +52,5 @@ HELPERS: dict[str, Helper] = _split(
     f"{prelude_vectors.TEXT}\n\n{prelude_cuda.TEXT}", SCALAR_HELPERS
 )
 """All helpers by name, each after those that it calls: those for vectors are in OpenCL C, those for
-matrices in CUDA C++.
+matrices and copies in CUDA C++.
 """

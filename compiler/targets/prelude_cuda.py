@@ -76,7 +76,7 @@ def _storage(dtype: DType) -> str:
     return f"u{dtype.bits}"
 
 
-# Older devices copy at once, and so do processors.
+# Older devices copy at once; `cuda-host` copies as late as it may.
 COPIES = """
 template <class T>
 FN void copy_async(T* to, const T* from) {

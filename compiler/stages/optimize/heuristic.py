@@ -52,7 +52,6 @@ class Loop:
     """The elements that each access steps by; None where they are no constant."""
     is_written_along: bool
     """Whether each STORE writes to neighbours."""
-
     is_read_along: bool
     """Whether each LOAD that changes along it reads neighbours."""
 

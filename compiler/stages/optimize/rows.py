@@ -41,8 +41,7 @@ def with_rows(body: UOp, fired: Fired) -> UOp:
     """Keep the rows of a kernel without groups and without memory of its own."""
     order = body.toposort()
     found = axes(body)
-    has_groups = any(type_of(r) not in (*ALONG, *AROUND) for r in found)
-    if has_groups or any(u.op in (Op.BUFFER, Op.AFTER, Op.WMMA) for u in order):
+    if not _is_alone(order) or any(u.op in (Op.BUFFER, Op.AFTER, Op.WMMA) for u in order):
         return body
     fresh = 1 + max(map(id_of, found), default=0)
     new: dict[UOp, UOp] = {}
@@ -51,6 +50,13 @@ def with_rows(body: UOp, fired: Fired) -> UOp:
     for before, after in new.items():
         fired(KEEP_ROW, before, after)
     return body.substitute(new) if new else body
+
+
+def _is_alone(order: Sequence[UOp]) -> bool:
+    """Whether each group of a kernel has one work item."""
+    ranges = (u for u in order if u.op is Op.RANGE)
+    has_numbers = any(u.op is Op.SPECIAL for u in order)
+    return not has_numbers and all(type_of(r) in (*ALONG, *AROUND) for r in ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +127,7 @@ def _position(row: _Row, along: Sequence[UOp]) -> UOp:
 def in_registers(body: UOp) -> UOp:
     """Let the only work item of a group have the LOCAL memory of the group for itself."""
     order = body.toposort()
-    has_items = any(u.op is Op.SPECIAL for u in order)
-    if has_items or any(type_of(r) not in (*ALONG, *AROUND) for r in axes(body)):
+    if not _is_alone(order):
         return body
     found = {
         u: UOp(Op.BUFFER, *u.src, arg=replace(arg_of(u, BufferArg), addrspace=AddrSpace.REG))

@@ -273,12 +273,8 @@ def _rows(dtype: DType, choices: Choices, index: int) -> Generated:
     source = _stored(UOp(pick(choices, (Op.MUL, Op.ADD)), x, total), (x,), choices)
     items, side = pick(choices, (2, 4, 8, 16)), pick(choices, tuple(Side))
     (kernel,) = calls(lower(source.root, "optimize", optimizations=()))
-    sequence: list[Optimization] = []
-    if chance(choices, 50):
-        sequence.append(Split(0, shape[0], AxisType.LOCAL))
-    for number, axis in enumerate(axes(kernel.src[0])):
-        if type_of(axis) is AxisType.REDUCE:
-            sequence.append(Split(number + len(sequence), items, AxisType.GROUP_REDUCE, side))
+    first = [Split(0, shape[0], AxisType.LOCAL)] if chance(choices, 50) else []
+    sequence = _with_folds_split(first, kernel.src[0], items, AxisType.GROUP_REDUCE, side)
     root = lower(source.root, "optimize", optimizations=[sequence])
     return program(root, *source.batches, source=source)
 
@@ -291,19 +287,21 @@ def _kept(dtype: DType, choices: Choices, index: int) -> Generated:
     terms = UOp(Op.ADD, value, UOp(Op.EXP2, UOp(Op.NEG, x))) if chance(choices, 50) else value
     total = fold(pick(choices, (Op.ADD, Op.MAX)), terms, (1,))
     source = _stored(UOp(pick(choices, (Op.DIV, Op.ADD)), value, total), (x,), choices)
-    rows = shape[0] if index % 2 else 1
+    first = [Split(0, shape[0] if index % 2 else 1, AxisType.UPCAST)]
     kernels = calls(lower(source.root, "optimize", optimizations=()))
-    sequences = [_unrolled(call.src[0], rows) for call in kernels]
+    sequences = [_with_folds_split(first, c.src[0], 2, AxisType.UNROLL) for c in kernels]
     root = lower(source.root, "optimize", optimizations=sequences)
     return program(root, *source.batches, source=source)
 
 
-def _unrolled(kernel: UOp, rows: int) -> list[Optimization]:
-    """Several rows of a kernel together, two steps of each fold written out."""
-    sequence: list[Optimization] = [Split(0, rows, AxisType.UPCAST)]
+def _with_folds_split(
+    first: Sequence[Split], kernel: UOp, factor: int, target: AxisType, side: Side = Side.INNER
+) -> list[Optimization]:
+    """A SPLIT of the outputs or none, then one of each fold."""
+    sequence: list[Optimization] = [*first]
     for number, axis in enumerate(axes(kernel)):
         if type_of(axis) is AxisType.REDUCE:
-            sequence.append(Split(number + len(sequence), 2, AxisType.UNROLL))
+            sequence.append(Split(number + len(sequence), factor, target, side))
     return sequence
 
 
