@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -45,6 +45,9 @@ class Codec:
     read: Callable[[Any, Arrays], Any]
 
 
+PLAIN = (bool, int, float, str, Any)
+"""Types that JSON has, and values that are JSON already."""
+
 CODECS: dict[Any, Codec] = {}
 """Cached codecs by type."""
 
@@ -80,7 +83,8 @@ def _made(kind: Any) -> Codec:
         return _items(codec(args[0]), frozenset, sorted)
     if origin is Mapping:
         return _mapping(*args)
-    if origin is np.ndarray:
+    # The alias itself: what `get_origin` makes of it differs between versions of numpy.
+    if kind == Array:
         return Codec(lambda a, arrays: arrays.write(a), lambda data, arrays: arrays.read(data))
     if is_dataclass(kind):
         return _object(kind)
@@ -88,6 +92,8 @@ def _made(kind: Any) -> Codec:
         return Codec(lambda member, _: member.value, lambda data, _: kind(data))
     if kind is Path:
         return Codec(lambda path, _: str(path), lambda data, _: Path(data))
+    if kind not in PLAIN and origin is not Literal:
+        raise TypeError(f"no codec for a field of type {kind}")
     return Codec(lambda value, _: value, lambda data, _: data)
 
 

@@ -87,6 +87,16 @@ def test_arrays_and_outcomes_are_sent_as_they_are() -> None:
     os.close(reading)
 
 
+@dataclass(frozen=True)
+class Odd:
+    number: complex
+
+
+def test_a_field_of_an_unknown_type_has_no_codec() -> None:
+    with pytest.raises(TypeError, match="no codec for a field of type <class 'complex'>"):
+        to_json(Odd(1j))
+
+
 def test_only_a_message_that_is_waited_for_is_read() -> None:
     reading, writing = os.pipe()
     wire.write(writing, wire.Refused("no driver"))
