@@ -202,8 +202,8 @@ def _source(kernels: Sequence[str], dialect: Dialect, function: str) -> str:
     heads = {"FN": function, "APART": dialect.function_apart}
     text = "\n".join(helpers)
     define = [f"#define {name} {head}" for name, head in heads.items() if f"{name} " in text]
-    vectors = dialect.vectors.declarations if dialect.vectors else {}
-    declared = [t for word, t in vectors.items() if any(word in kernel for kernel in kernels)]
+    whole = "\n".join([text, *kernels])
+    declared = [t for word, t in dialect.declarations.items() if word in whole]
     return "\n\n".join([dialect.header, *declared, *define, *helpers, *kernels]) + "\n"
 
 

@@ -28,6 +28,9 @@ from uop.spec.properties.symbolic import is_size
 from uop.spec.uop import UOp
 from uop.spec.walk import kept_with_root
 
+NEGATING = (Op.NEG, Op.ADD, Op.SUB, Op.MUL, Op.MULACC)
+"""The ops that a compiler of C may turn into a negation."""
+
 
 def statements(linear: UOp, dialect: Dialect) -> Statements:
     """The statements of a kernel, without the declarations of its SPECIALs and LOCAL memory."""
@@ -100,7 +103,17 @@ def _elementwise(body: Body, u: UOp) -> None:
         else:
             body.variable(u, text)
         return
-    body.variable(u, spell(Operation(u.op, u.dtype, of, args, _is_related(u))))
+    opaque = body.dialect.opaque if _is_seen_through(u) else ""
+    body.variable(u, spell(Operation(u.op, u.dtype, of, args, _is_related(u), opaque=opaque)))
+
+
+def _is_seen_through(u: UOp) -> bool:
+    """Whether a workaround needs a function that no compiler sees through."""
+    if u.op is Op.WHERE:
+        # Workaround copy-beside-constant: two instructions that ptxas does not join.
+        return u.dtype is dtypes.float32 and any(s.op is Op.CONST for s in u.src)
+    # Workaround negation-of-int16.
+    return u.op in NEGATING and u.dtype in (dtypes.int8, dtypes.int16)
 
 
 def _is_related(u: UOp) -> bool:
@@ -289,9 +302,8 @@ def _atomic_add(body: Body, u: UOp) -> None:
     memory = body.dialect.shared if place.addrspace is AddrSpace.LOCAL else body.dialect.pointer
     if place.addrspace is AddrSpace.REG:
         # A register belongs to one work item, so the addition needs no atomicity.
-        total = spell(
-            Operation(Op.ADD, value.dtype, (value.dtype,) * 2, (body.of(place), body.of(value)))
-        )
+        of, terms = (value.dtype,) * 2, (body.of(place), body.of(value))
+        total = spell(Operation(Op.ADD, value.dtype, of, terms))
         added = f"{body.of(place)} = {total}"
     else:
         spelling = body.dialect.atomic_add.get(value.dtype)

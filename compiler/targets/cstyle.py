@@ -47,8 +47,6 @@ class VectorSpelling:
     """An element of a vector by its number."""
     ops: Mapping[Op, Callable[[Operation], str]]
     """The elementwise ops, whose operands are vectors."""
-    declarations: Mapping[str, str]
-    """What a source with these words declares first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +81,10 @@ class Dialect:
     """The helper of a matrix instruction."""
     target: str
     """The key of its spellings in `spec/kernel/instructions.py`."""
+    declarations: Mapping[str, str]
+    """What a source with these words declares first."""
+    opaque: str = ""
+    """A function that returns its u32 and that no compiler sees through; empty: none is needed."""
     warp_barrier: str | None = None
     """The statement at which the work items of a warp wait for each other alone."""
     copy: str = ""
@@ -105,6 +107,8 @@ class Operation:
     """The number of elements of a vector."""
     is_plain: bool = False
     """Whether the operator of C gives the result of this arithmetic on indices: nothing wraps."""
+    opaque: str = ""
+    """That of its dialect where a workaround needs it; else empty."""
 
 
 def spell(operation: Operation) -> str:
@@ -189,9 +193,14 @@ def _infix(sign: str) -> Callable[[Operation], str]:
         if node.dtype is dtypes.bool:
             return f"{a} {logical[sign]} {b}"
         wide = _unsigned(node.dtype)
-        return f"({c_type(node.dtype)})(({wide}){a} {sign} ({wide}){b})"
+        return _narrowed(node, f"({wide}){a} {sign} ({wide}){b}")
 
     return spelled
+
+
+def _narrowed(node: Operation, wide: str) -> str:
+    """The result of wrapping arithmetic, from that in the type of `_unsigned`."""
+    return f"({c_type(node.dtype)}){node.opaque}({wide})"
 
 
 def _division(sign: str, name: str) -> Callable[[Operation], str]:
@@ -244,7 +253,7 @@ def _extremum(node: Operation, inline: str) -> str:
 def _neg(node: Operation) -> str:
     if node.dtype.is_float:
         return f"-{node.args[0]}"
-    return f"({c_type(node.dtype)})(0 - ({_unsigned(node.dtype)}){node.args[0]})"
+    return _narrowed(node, f"0 - ({_unsigned(node.dtype)}){node.args[0]}")
 
 
 def _mulacc(node: Operation) -> str:
@@ -254,7 +263,7 @@ def _mulacc(node: Operation) -> str:
     if node.dtype is dtypes.bool:
         return f"({a} & {b}) | {c}"
     wide = _unsigned(node.dtype)
-    return f"({c_type(node.dtype)})(({wide}){a} * ({wide}){b} + ({wide}){c})"
+    return _narrowed(node, f"({wide}){a} * ({wide}){b} + ({wide}){c}")
 
 
 def _trunc(node: Operation) -> str:
@@ -310,7 +319,7 @@ def _where(node: Operation) -> str:
     if node.related and storage(node.dtype).is_float:
         # Workaround copy-beside-arithmetic.
         return f"choose_{c_type(node.dtype)}({gate}, {a}, {b})"
-    return f"{gate} ? {a} : {b}"
+    return f"{node.opaque}({gate}) ? {a} : {b}" if node.opaque else f"{gate} ? {a} : {b}"
 
 
 SPELLINGS: dict[Op, Callable[[Operation], str]] = {

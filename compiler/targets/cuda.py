@@ -28,7 +28,25 @@ typedef double f64;
 #define f32_to_bits(x) __float_as_uint(x)
 #define bits_to_f32(x) __uint_as_float((u32)(x))
 #define f64_to_bits(x) ((u64)__double_as_longlong(x))
-#define bits_to_f64(x) __longlong_as_double((i64)(x))"""
+"""
+
+# Workaround signalling-constant: what a literal is remains unknown.
+BITS_TO_F64 = """\
+#ifdef ON_HOST
+#define bits_to_f64(x) __longlong_as_double((i64)(x))
+#else
+static __device__ inline f64 bits_to_f64(i64 x) {
+  asm("" : "+l"(x));
+  return __longlong_as_double(x);
+}
+#endif"""
+OPAQUE = """\
+static __device__ inline u32 opaque(u32 x) {
+#ifndef ON_HOST
+  asm("" : "+r"(x));
+#endif
+  return x;
+}"""
 
 # The compiler accesses memory by one instruction for a structure that is aligned to its size.
 VECTOR = """\
@@ -78,10 +96,11 @@ DIALECT = Dialect(
         store=lambda place, value: f"*({place.type}*)({place.pointer}) = {value};",
         element=lambda vector, k: f"{vector}.s[{k}]",
         ops={},
-        declarations={"vec<": VECTOR},
     ),
     matrix=matrix_name,
     target="cuda",
+    declarations={"vec<": VECTOR, "bits_to_f64(": BITS_TO_F64, "opaque(": OPAQUE},
+    opaque="opaque",
     warp_barrier="__syncwarp()",
     copy="copy_async({0}, {1})",
     copied="wait_for_copies()",

@@ -56,6 +56,7 @@ DIALECT = Dialect(
     vectors=SPELLING,
     matrix=None,
     target="opencl",
+    declarations={"opaque(": "#define opaque(x) (x)"},
 )
 
 OPENCL = c_target(

@@ -114,7 +114,6 @@ SPELLING = VectorSpelling(
     store=_store,
     element=lambda vector, k: f"{vector}.s{k:x}",
     ops=OPS,
-    declarations={},
 )
 
 

@@ -1,7 +1,7 @@
 """C helpers for integers: division without undefined behaviour, MAX, MIN, and THREEFRY.
 
 C leaves x / 0 and MIN / -1 undefined, and a compiler may hoist a division out of its guard. So the
-divisor itself is replaced before the division.
+divisor itself is replaced before the division. `opaque` is that of the dialect.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ FN iN floor_div_iN(iN x, iN y) {
   iN q = (iN)(x / d);
   iN r = (iN)(x % d);
   iN floored = (iN)(r != 0 && (r < 0) != (d < 0) ? q - 1 : q);
-  return y == -1 ? (iN)(0 - (uW)x) : floored;
+  return y == -1 ? (iN)opaque(0 - (uW)x) : floored;
 }
 
 FN iN floor_mod_iN(iN x, iN y) {
@@ -79,7 +79,9 @@ FN u64 threefry(u64 x, u64 key) {
 
 def _for_width(template: str, bits: int) -> str:
     """uW is the unsigned type in which C computes on uN: narrow ones are promoted to int."""
-    wide = template.replace("uW", f"u{max(bits, 32)}")
+    # Workaround negation-of-int16.
+    narrowed = template if bits < 32 else template.replace("opaque", "")
+    wide = narrowed.replace("uW", f"u{max(bits, 32)}")
     return wide.replace("iN", f"i{bits}").replace("uN", f"u{bits}")
 
 

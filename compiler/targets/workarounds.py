@@ -91,6 +91,31 @@ WORKAROUNDS = (
         "tests/compiler/test_vectors.py::test_a_sine_beside_that_of_a_large_number",
     ),
     Workaround(
+        "negation-of-int16",
+        "ptxas of CUDA 13.0, sm_90",
+        "the negation of the lowest int16 is not cut to 16 bits before it is extended, compared or "
+        "shifted: 32768 instead of -32768",
+        "a function that no compiler sees through hides arithmetic that may become a negation",
+        "compiler/stages/statements.py",
+        "tests/compiler/test_cuda_nvrtc.py::test_no_int16_is_negated_in_16_bits",
+    ),
+    Workaround(
+        "copy-beside-constant",
+        "ptxas of CUDA 13.0, sm_90",
+        "x < c ? c : x becomes a maximum, which makes one NaN of all",
+        "the same function hides the condition",
+        "compiler/stages/statements.py",
+        "tests/compiler/test_cuda_nvrtc.py::test_a_choice_beside_a_constant_is_no_maximum",
+    ),
+    Workaround(
+        "signalling-constant",
+        "NVRTC 13.0 and 13.5",
+        "a float64 added to a literal NaN that signals is infinite once it is cast to float32",
+        "the bits of such a literal are hidden",
+        "compiler/targets/cuda.py",
+        "tests/compiler/test_cuda_nvrtc.py::test_a_signalling_literal_is_not_folded",
+    ),
+    Workaround(
         "pow-of-signalling-nan",
         "Oclgrind 21.10 and g++, whose pow is that of the C library",
         "x to the 0 and 1 to the y are NaN where the other operand is a signalling NaN",

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from uop.compiler.pipeline import compile
 from uop.compiler.runtime.cuda import nvrtc_compile
 from uop.compiler.targets.cstyle import Operation, c_type, spell
 from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.prelude import SCALAR_HELPERS
+from uop.spec.args import ConstArg, DTypeArg
 from uop.spec.dtype import DTYPES, FLOATS, DType, dtypes
 from uop.spec.errors import BackendError, UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
+from uop.spec.uop import UOp, const, param
 
 pytestmark = pytest.mark.cuda
 
@@ -63,7 +66,8 @@ def test_every_spelled_op_compiles() -> None:
 def test_the_whole_prelude_compiles() -> None:
     heads = [f"#define {head} {CUDA.dialect.function_apart}" for head in ("FN", "APART")]
     texts = [helper.text for helper in SCALAR_HELPERS.values()]
-    nvrtc_compile("\n\n".join([CUDA.dialect.header, *heads, *texts]))
+    declared = CUDA.dialect.declarations.values()
+    nvrtc_compile("\n\n".join([CUDA.dialect.header, *declared, *heads, *texts]))
 
 
 def float_ops(dtype: DType) -> list[Operation]:
@@ -102,3 +106,30 @@ def test_small_floats_have_no_arithmetic() -> None:
     half = dtypes.float16
     with pytest.raises(UnsupportedError, match="ADD on float16"):
         spell(Operation(Op.ADD, half, (half, half), ("x", "y")))
+
+
+def ptx_of(root: UOp) -> str:
+    return nvrtc_compile(compile(root, "cuda").source).decode()
+
+
+@pytest.mark.parametrize("dtype", [dtypes.int8, dtypes.int16], ids=lambda d: d.name)
+def test_no_int16_is_negated_in_16_bits(dtype: DType) -> None:
+    x, least = param(0, (), dtype), const(-1, dtype)
+    negated = [UOp(Op.NEG, x), UOp(Op.MUL, x, least), UOp(Op.IDIV, x, least)]
+    negated += [UOp(Op.MUL, x, const(-64, dtype)), UOp(Op.SUB, const(0, dtype), x)]
+    for u in negated:
+        assert "neg.s16" not in ptx_of(UOp(Op.CAST, u, arg=DTypeArg(dtypes.int32)))
+
+
+def test_a_choice_beside_a_constant_is_no_maximum() -> None:
+    x, most = param(0, (), dtypes.float32), const(1.5, dtypes.float32)
+    ptx = ptx_of(UOp(Op.WHERE, UOp(Op.CMPLT, x, most), most, x))
+    # The condition is a number in between.
+    assert "selp.u32" in ptx
+
+
+def test_a_signalling_literal_is_not_folded() -> None:
+    x = param(0, (), dtypes.float64)
+    signalling = UOp(Op.CONST, arg=ConstArg(0x7FF0000000000003, dtypes.float64))
+    ptx = ptx_of(UOp(Op.CAST, UOp(Op.ADD, x, signalling), arg=DTypeArg(dtypes.float32)))
+    assert "cvt.rn.f32.f64" in ptx

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from imported import imported
 
+from uop.compiler.runtime.cuda import open_cuda
 from uop.compiler.runtime.drivers import DEFAULTS, Driver, embedded, listed
 from uop.compiler.runtime.trials import choose, trial_of
 from uop.conformance.backends.tinygrad import TARGETS
@@ -30,10 +31,12 @@ from uop.conformance.finding_runs import (
 from uop.conformance.finding_systems import FOLDER, GROUPS
 from uop.conformance.judging.verdict import Status
 from uop.conformance.run.replay import replay
+from uop.spec.errors import UnsupportedError
 
 SCRIPTS = scripts()
 NAMES = [f.name for f in SCRIPTS]
 DRIVERS = sorted((FOLDER / "opencl").glob("[!_]*.py"))
+COMPILERS = sorted((FOLDER / "cuda").glob("[!_]*.py"))
 NEEDS = {
     "PYTHON": lambda: find_spec("tinygrad"),
     "CL": lambda: find_spec("tinygrad") and find_spec("pyopencl"),
@@ -87,13 +90,30 @@ def test_a_script_ends_with_1_in_the_environment_that_it_names(environment: str)
     assert "Error" not in run.stderr
 
 
-@pytest.mark.parametrize("path", DRIVERS, ids=lambda path: path.stem)
-def test_a_script_on_a_driver_is_short_and_needs_pyopencl_alone(path: Path) -> None:
-    text = path.read_text()
+@pytest.mark.parametrize("path", [*DRIVERS, *COMPILERS], ids=lambda path: path.stem)
+def test_a_script_on_a_driver_is_short_and_needs_one_library(path: Path) -> None:
+    text, folder = path.read_text(), path.parent.name
     assert len(text.splitlines()) <= 20
     assert "By hand: " in text
-    assert imported(text) <= {*sys.stdlib_module_names, "pyopencl"}
-    assert f"opencl/{path.name}" in (FOLDER / "README.md").read_text()
+    assert imported(text) <= {
+        *sys.stdlib_module_names,
+        {"opencl": "pyopencl", "cuda": "cupy"}[folder],
+    }
+    assert f"{folder}/{path.name}" in (FOLDER / "README.md").read_text()
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("path", COMPILERS, ids=lambda path: path.stem)
+def test_a_script_finds_the_compiler_wrong_that_is(path: Path) -> None:
+    try:
+        about = open_cuda().version
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+    if "NVRTC 13.0" not in about:
+        pytest.skip(f"seen with NVRTC 13.0, found {about}")
+    run = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False)
+    assert run.returncode == 1, run.stderr
+    assert "Error" not in run.stderr
 
 
 @pytest.mark.parametrize("path", DRIVERS, ids=lambda path: path.stem)
