@@ -9,9 +9,12 @@ import tomllib
 from collections.abc import Collection, Iterator
 from graphlib import TopologicalSorter
 from importlib.metadata import Distribution, packages_distributions
+from itertools import chain
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import uop
 
@@ -212,8 +215,35 @@ def test_an_unknown_public_name_is_an_attribute_error() -> None:
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:
-    command = (ROOT / ".ci" / "run").read_text().splitlines()[-1]
-    assert command in (ROOT / "README.md").read_text().splitlines()
+    lines = (ROOT / ".ci" / "run").read_text().splitlines()
+    assert {line for line in lines if line.endswith("/tox")} & {
+        *(ROOT / "README.md").read_text().splitlines()
+    }
+
+
+def test_the_oldest_versions_are_those_that_the_project_allows() -> None:
+    named = (
+        PROJECT["project"]["dependencies"],
+        *PROJECT["project"]["optional-dependencies"].values(),
+    )
+    allowed = {
+        r.name: r.specifier for line in chain.from_iterable(named) for r in [Requirement(line)]
+    }
+    for line in (ROOT / "tests" / "oldest.txt").read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        oldest = Requirement(line)
+        (version,) = (Version(s.version) for s in oldest.specifier)
+        assert version in allowed[oldest.name]
+        if oldest.marker is None or "<" in str(oldest.marker):
+            (floor,) = (s.version for s in allowed[oldest.name] if s.operator == ">=")
+            assert version == Version(floor)
+
+
+def test_classifiers_name_supported_pythons() -> None:
+    names = {c.rpartition(" ")[2] for c in PROJECT["project"]["classifiers"]}
+    text = (ROOT / "tests" / "pythons.py").read_text()
+    assert all(f'"{name}"' in text for name in names)
 
 
 def heavy_modules_after(code: str) -> set[str]:

@@ -189,8 +189,8 @@ def deform_conv(
         inner = np.arange(sizes[k]) * frame.dilations[k]
         starts = np.arange(outs[k]) * frame.strides[k] - frame.before[k]
         grid = np.zeros((*sizes, *outs))
-        grid = grid + np.expand_dims(inner, [j for j in range(4) if j != k])
-        grid = grid + np.expand_dims(starts, [j for j in range(4) if j != 2 + k])
+        grid = grid + np.expand_dims(inner, tuple(j for j in range(4) if j != k))
+        grid = grid + np.expand_dims(starts, tuple(j for j in range(4) if j != 2 + k))
         at = offsets[:, :, k] + constant(grid.reshape(taken, *outs).astype(np_dtype(x.dtype)))
         taps.append(linear_taps(at.reshape(n * offset_group, -1)))
     parts = sampled(x.reshape(n * offset_group, c // offset_group, *lengths), taps, None)
