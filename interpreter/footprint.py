@@ -1,4 +1,8 @@
-"""Bound the memory that the values of a program need, before any of them is computed."""
+"""Bound what an evaluation takes: the memory of its values, before any is computed, and its work.
+
+The bound on memory counts values. Masks, positions in memory and what numpy computes in between
+take several times as much, accepted sets more, so values may have a part of what is free.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,17 +19,26 @@ from uop.interpreter.numeric.storage import holds
 from uop.spec.args import AddrSpace
 from uop.spec.conditions.clauses import lacking
 from uop.spec.dtype import dtypes
+from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
     from uop.interpreter.kernel.lanes import Axis
     from uop.spec.uop import UOp
 
-USUAL_BYTES = 8 << 30
-"""The limit where the system does not say how much memory there is."""
+SMALL = 64 << 20
+"""The bytes that values may always need. It is the limit of all that is judged, so that no verdict
+depends on the memory of a machine; the largest program of the suite needs half of it.
+"""
+PART = 8
+"""Values may need one of so many free bytes."""
 MOST_OF_ONE = 24
 """The most bytes of one element: the value, and in a location its position too."""
-_CONTAINER = Path("/sys/fs/cgroup/memory.max")
+POSITION = 8
+"""The bytes of a position in memory."""
+ACCESSES = frozenset({Op.LOAD, Op.STORE, Op.ATOMICADD})
+_MEMORY = Path("/proc/meminfo")
+_CONTAINER = Path("/sys/fs/cgroup")
 
 _limit: ContextVar[int | None] = ContextVar("limit", default=None)
 
@@ -35,7 +47,7 @@ Sources = Callable[["UOp"], "tuple[UOp, ...]"]
 
 @contextmanager
 def at_most(count: int) -> Iterator[None]:
-    """Limit the bytes that programs may need at once, instead of by the machine's memory."""
+    """Limit the bytes that values may need at once, instead of by the free memory."""
     token = _limit.set(count)
     try:
         yield
@@ -44,9 +56,53 @@ def at_most(count: int) -> Iterator[None]:
 
 
 def limit() -> int:
-    """Return the bytes that values may need at once: those of the machine or of its container."""
+    """Return the bytes that values may need at once: a part of those that are free now."""
     chosen = _limit.get()
-    return _memory() if chosen is None else chosen
+    return max(SMALL, free() // PART) if chosen is None else chosen
+
+
+def is_small(count: int) -> bool:
+    """Whether so many bytes fit in any case; `limit` takes longer to find."""
+    chosen = _limit.get()
+    return count <= (SMALL if chosen is None else chosen)
+
+
+class Meter:
+    """Counts the elements that an evaluation computes: the lanes of every instruction."""
+
+    __slots__ = ("most", "spent")
+
+    def __init__(self, most: int | None) -> None:
+        self.most, self.spent = most, 0
+
+    def spend(self, count: int) -> None:
+        """Count elements. WorkError where there are more than the limit."""
+        self.spent += count
+        if self.most is not None and self.spent > self.most:
+            raise WorkError(f"more than {self.most} elements are computed")
+
+
+class WorkError(UnsupportedError):
+    """An evaluation computes more than it may."""
+
+
+_meter: ContextVar[Meter | None] = ContextVar("meter", default=None)
+
+
+@contextmanager
+def metered(most: int | None = None) -> Iterator[Meter]:
+    """Count what evaluations inside of it compute; at most so many elements if there is a limit."""
+    meter = Meter(most)
+    token = _meter.set(meter)
+    try:
+        yield meter
+    finally:
+        _meter.reset(token)
+
+
+def current_meter() -> Meter | None:
+    """The meter of the evaluation that begins now; None where nothing is counted."""
+    return _meter.get()
 
 
 def bound(order: Sequence[UOp]) -> int:
@@ -64,7 +120,7 @@ def check_values(order: Sequence[UOp], sources: Sources) -> None:
 
     A graph that stores holds all values. A view of another value counts in full.
     """
-    if bound(order) <= limit():
+    if is_small(bound(order)):
         return
     keeps = any(u.addrspace is not None for u in order)
     last = {} if keeps else {s: u for u in order for s in sources(u)}
@@ -78,9 +134,10 @@ def check_values(order: Sequence[UOp], sources: Sources) -> None:
 def check_kernel(order: Sequence[UOp], axes: Sequence[Axis]) -> None:
     """Raise VALUE.n1 where the values of a kernel body, all held until it ends, do not fit.
 
-    A value has a copy for each position on the axes that it depends on.
+    A value has a copy for each position on the axes that it depends on; an access has a position
+    in memory for each, and ATOMICADD one for every work item.
     """
-    if bound(order) * prod(a.size for a in axes) <= limit():
+    if is_small(bound(order) * prod(a.size for a in axes)):
         return
     sizes = {a.node: a.size for a in axes}
     groups = frozenset(a.node for a in axes if a.node.op is Op.SPECIAL)
@@ -95,13 +152,16 @@ def check_kernel(order: Sequence[UOp], axes: Sequence[Axis]) -> None:
         depends[u] = groups if private else around - closed
         if private or u.addrspace is None:
             live += _bytes(u) * prod(sizes[a] for a in depends[u])
-            _refuse_above(most, live, u)
+        if u.op in ACCESSES:
+            lanes = depends[u] | (groups if u.op is Op.ATOMICADD else frozenset())
+            live += POSITION * prod(u.src[0].shape) * prod(sizes[a] for a in lanes)
+        _refuse_above(most, live, u)
 
 
 def _bytes(u: UOp) -> int:
     if u.dtype is dtypes.void:
         return 0
-    return prod(u.shape) * (u.dtype.itemsize + (0 if u.addrspace is None else 8))
+    return prod(u.shape) * (u.dtype.itemsize + (0 if u.addrspace is None else POSITION))
 
 
 def _refuse_above(most: int, live: int, u: UOp) -> None:
@@ -112,14 +172,25 @@ def _refuse_above(most: int, live: int, u: UOp) -> None:
         raise lacking("VALUE.n1", found, u)
 
 
-@cache
-def _memory() -> int:
+def free() -> int:
+    """Return the bytes of memory that are free, in the container where there is one; 0: unknown."""
     try:
-        installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        known = dict(line.split(":") for line in _MEMORY.read_text("ascii").splitlines())
+        here = int(known["MemAvailable"].split()[0]) << 10
+    except (OSError, ValueError, LookupError):
+        return _free_pages()
+    try:
+        most, used = (
+            int((_CONTAINER / name).read_text("ascii")) for name in ("memory.max", "memory.current")
+        )
+    except (OSError, ValueError):
+        return here
+    return max(0, min(here, most - used))
+
+
+def _free_pages() -> int:
+    """The same of a system without /proc."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
     except (AttributeError, ValueError, OSError):
-        return USUAL_BYTES
-    try:
-        contained = _CONTAINER.read_text("ascii").strip()
-    except OSError:
-        return installed
-    return min(installed, int(contained)) if contained.isdecimal() else installed
+        return 0

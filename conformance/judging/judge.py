@@ -29,6 +29,7 @@ from uop.conformance.suite.case import OWN, Case, InvalidCase
 from uop.conformance.suite.vocabulary import NO_SKIPS, Skips
 from uop.conformance.workers.transport import Session
 from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.footprint import SMALL, at_most
 from uop.spec.errors import LabelledError, UndefinedError, UnsupportedError, UopError
 from uop.spec.latitude import STRICT, Profile
 
@@ -66,9 +67,13 @@ class Judge:
         """For each rule of the backend the number of programs it fired in."""
 
     def judge(self, cases: Sequence[Case | InvalidCase]) -> list[Verdict]:
-        """One verdict per case, in order; a case is judged together with its twins."""
+        """One verdict per case, in order; a case is judged together with its twins.
+
+        What a program may need does not depend on the memory of this machine.
+        """
         programs = [case.programs if isinstance(case, Case) else (case,) for case in cases]
-        verdicts = iter(self._judge(list(chain.from_iterable(programs))))
+        with at_most(SMALL):
+            verdicts = iter(self._judge(list(chain.from_iterable(programs))))
         return [
             self._combined(case, list(islice(verdicts, len(p))))
             for case, p in zip(cases, programs, strict=True)

@@ -53,6 +53,8 @@ VARYING = re.compile(r"[\d'\"%<(\[].*", re.DOTALL)
 
 Seen = dict[tuple[object, ...], CaseFailure | None]
 """The outcomes of candidates: their root and hashed inputs, with the failure if they fail."""
+MOST_SEEN = 1024
+"""The most outcomes that are kept: each keeps its graph."""
 
 
 def remembering(probe: Probe, seen: Seen) -> Probe:
@@ -61,9 +63,13 @@ def remembering(probe: Probe, seen: Seen) -> Probe:
     def run(candidates: Sequence[Candidate]) -> list[CaseFailure | None]:
         keys = [_key(candidate) for candidate in candidates]
         new = {key: c for key, c in zip(keys, candidates, strict=True) if key not in seen}
+        found = {key: seen.pop(key) for key in dict.fromkeys(keys) if key in seen}
         if new:
-            seen.update(zip(new, probe(list(new.values())), strict=True))
-        return [seen[key] for key in keys]
+            found |= zip(new, probe(list(new.values())), strict=True)
+        seen.update(found)
+        for key in list(seen)[:-MOST_SEEN]:
+            del seen[key]
+        return [found[key] for key in keys]
 
     return run
 

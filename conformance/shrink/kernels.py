@@ -117,8 +117,11 @@ def shorter_loops(candidate: Candidate) -> Iterator[Step]:
 
 def _parts(loop: UOp) -> Iterator[UOp]:
     """A position, or half of the positions, of a loop."""
-    count = count_of(loop)
     yield index_const(0)
+    if loop.src[0].op is not Op.CONST:
+        # How often it runs is not known, only the largest number of its dtype.
+        return
+    count = count_of(loop)
     if count > 1:
         yield index_const(count - 1)
     half = count // 2

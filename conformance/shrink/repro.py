@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.expected import accepted_on, written_buffers
@@ -36,6 +35,7 @@ from uop.conformance.suite.vocabulary import computed
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.footprint import SMALL, at_most, metered
 from uop.spec.case import ElementSet, FileCase, UopFile
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError
@@ -44,6 +44,10 @@ from uop.spec.latitude import Profile
 from uop.spec.text.uop_file import print_file
 from uop.spec.uop import UOp
 
+LEAST_WORK = 256
+"""A candidate may compute so many elements, however few the failing program computes: it may have
+nodes that stand for others.
+"""
 NOT_SHRUNK = frozenset({Symptom.LEAK, Symptom.UNSTEADY})
 """Symptoms that are random, or that the programs before have a part in."""
 
@@ -61,7 +65,7 @@ def _shrunk(judge: Judge, failing: Failing, causes: Sequence[Failure]) -> Failur
     assert isinstance(case, Case)
     starts = failing.starts
     is_lost = failure.symptom in LOSSES
-    run: Probe = partial(_failures, judge, starts[0])
+    run = probe_of(judge, starts[0])
     if is_lost:
         run = Sparing(run, failure.symptom)
 
@@ -124,7 +128,7 @@ def explained_by(
     if failing.failure.symptom in NOT_SHRUNK:
         return Explained()
     # What spares the backend leaves candidates out: that they passed must not be remembered.
-    run = remembering(partial(_failures, judge, failing.start), seen)
+    run = remembering(probe_of(judge, failing.start), seen)
     with judge.session.expecting_losses():
         is_lost = failing.failure.symptom in LOSSES
         if is_lost:
@@ -179,27 +183,41 @@ def signature_now(case: Case | InvalidCase, failure: CaseFailure) -> str:
     return _about(case, failure).signature(failure)
 
 
-def _failures(
-    judge: Judge, start: Candidate | None, candidates: Sequence[Candidate]
-) -> list[CaseFailure | None]:
-    """Judge candidates: the failure of each; None if it passes, is skipped or is undefined.
+def probe_of(judge: Judge, start: Candidate | None) -> Probe:
+    """The probe of the candidates for a failing program.
 
-    One with ops that neither the backend lists nor the failing program has is not sent.
+    A candidate fails, or it passes, is skipped or is undefined. One with ops that neither the
+    backend lists nor the failing program has is not sent, nor one that computes more than that.
     """
     allowed = judge.session.hello.ops | (frozenset() if start is None else _ops_of(start))
-    supported = [c for c in candidates if _ops_of(c) <= allowed]
-    by_candidate = dict(zip(supported, failures(judge, supported), strict=True))
-    return [by_candidate.get(c) for c in candidates]
+    most = LEAST_WORK if start is None else max(LEAST_WORK, _work_of(start))
+
+    def run(candidates: Sequence[Candidate]) -> list[CaseFailure | None]:
+        supported = [c for c in candidates if _ops_of(c) <= allowed]
+        found = dict(zip(supported, failures(judge, supported, most), strict=True))
+        return [found.get(c) for c in candidates]
+
+    return run
 
 
-def failures(judge: Judge, candidates: Sequence[Candidate]) -> list[CaseFailure | None]:
+def _work_of(start: Candidate) -> int:
+    """The elements that a program computes, up to where it is undefined."""
+    with metered() as meter, at_most(SMALL), suppress(UndefinedError, UnsupportedError):
+        evaluate_full(start.root, start.inputs)
+    return meter.spent
+
+
+def failures(
+    judge: Judge, candidates: Sequence[Candidate], most: int | None = None
+) -> list[CaseFailure | None]:
     """Judge candidates of ops that the backend lists.
 
-    One without a meaning is not sent: it may end the backend, or leave its memory damaged.
+    One without a meaning is not sent: it may end the backend, or leave its memory damaged. Nor is
+    one that computes more than `most` elements.
     """
     cases: dict[int, Case] = {}
     for k, c in enumerate(candidates):
-        with suppress(UndefinedError, UnsupportedError):
+        with metered(most), at_most(SMALL), suppress(UndefinedError, UnsupportedError):
             batch = Batch(c.inputs, Evaluated(c.root, evaluate_full(c.root, c.inputs)))
             id = CaseId("reduce", "MIXED", "MIXED", "candidate", k)
             cases[k] = Case(id, c.root, (batch,))

@@ -31,6 +31,7 @@ from uop.conformance.protocol.types import (
     StagedBackend,
 )
 from uop.conformance.workers.processes import end, own_stdout, when_alone
+from uop.interpreter.footprint import SMALL, at_most
 from uop.interpreter.numeric.storage import STORED, Array
 from uop.spec.additions import load_additions
 from uop.spec.errors import UopError
@@ -45,7 +46,7 @@ BORDERS = (0xA5, 0x3C)
 
 def main(name: str) -> None:
     """Send the hello, then run programs until the parent closes the pipe."""
-    with suppress(wire.ClosedError):
+    with suppress(wire.ClosedError), at_most(SMALL):
         _serve(name)
 
 

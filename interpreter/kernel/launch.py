@@ -9,12 +9,13 @@ defines what a value is.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import numpy as np
 
 from uop.interpreter.addresses import Addresses
-from uop.interpreter.footprint import check_kernel
+from uop.interpreter.footprint import check_kernel, current_meter
 from uop.interpreter.kernel.buffers import Buffer, Place, Registers
 from uop.interpreter.kernel.domain import MEANINGS, Access, Domain
 from uop.interpreter.kernel.lanes import Kind, Lanes, lanes_of
@@ -80,6 +81,9 @@ class Kernel(Generic[V]):
             found = f"{self._lanes.count} parallel ranges of at most {MOST_AXES}"
             raise lacking("CALL.n3", found, body)
         check_kernel(order, self._lanes.axes)
+        self._meter = current_meter()
+        if self._meter is not None:
+            self._meter.spend(sum(a.size for a in self._lanes.axes))
         self._domain = make(body, self._lanes)
         self._active: Mask | None = None
         self._values: dict[UOp, V] = {}
@@ -128,6 +132,8 @@ class Kernel(Generic[V]):
         self._forget((counter, *loop.items))
 
     def _counted(self, counter: UOp, position: int) -> V:
+        if self._meter is not None:
+            self._meter.spend(1)
         return self._domain.lift(counter, Value(np.asarray(position)))
 
     def _only_where(self, gate: Mask, items: Items) -> None:
@@ -162,6 +168,8 @@ class Kernel(Generic[V]):
                 meaning_of(u)
         elif u.addrspace is None:
             self._values[u] = value = self._value(u)
+            if self._meter is not None:
+                self._meter.spend(self._domain.reference(value).data.size)
             if self._observe is not None:
                 self._observe(u, value)
 
@@ -213,7 +221,7 @@ class Kernel(Generic[V]):
         if memory.size == 0:
             nothing = Value(np.zeros(u.shape, memory.data.dtype))
             return self._domain.lift(u, nothing) if alt is None else alt
-        self.memory.note(u, memory, place)
+        self._note(u, memory, place)
         return self._domain.load(self._access(u, memory, place), alt)
 
     def _store(self, u: UOp) -> None:
@@ -222,7 +230,7 @@ class Kernel(Generic[V]):
             memory, place = self._at(u.src[0], gate)
             place.need_distinct()
             value = self._of(u.src[1])
-            self.memory.note(u, memory, place.over(self._domain.reference(value).data.shape))
+            self._note(u, memory, place.over(self._domain.reference(value).data.shape))
             self._domain.store(self._access(u, memory, place), value)
 
     def _atomic_add(self, u: UOp) -> None:
@@ -240,11 +248,16 @@ class Kernel(Generic[V]):
                 shape = self._domain.reference(value).data.shape
                 runs = self._lanes.everywhere(self._around.get(u, ()))
                 place = place.over(shape, (*runs, *(1,) * place.rank))
-            self.memory.note(u, memory, place)
+            self._note(u, memory, place)
             self._domain.add(self._access(u, memory, place), value)
 
     def _access(self, u: UOp, memory: Buffer | Registers, place: Place) -> Access[V]:
         return Access(u, memory, place, self._of(u.src[2]) if len(u.src) > 2 else None)
+
+    def _note(self, u: UOp, memory: Buffer | Registers, place: Place) -> None:
+        if self._meter is not None:
+            self._meter.spend(prod(place.shape))
+        self.memory.note(u, memory, place)
 
     def _at(self, location: UOp, gate: Mask | None) -> tuple[Buffer | Registers, Place]:
         """Find the memory and the positions of a location."""

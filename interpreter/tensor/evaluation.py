@@ -15,7 +15,7 @@ import numpy as np
 
 import uop.interpreter.rules  # noqa: F401 - enters the meanings
 from uop.interpreter.addresses import Addresses
-from uop.interpreter.footprint import bound, check_values, limit
+from uop.interpreter.footprint import bound, check_values, current_meter, is_small
 from uop.interpreter.kernel import domain as kernel
 from uop.interpreter.kernel.buffers import Buffer
 from uop.interpreter.kernel.lanes import Lanes
@@ -187,6 +187,7 @@ class Evaluation(Generic[V]):
         self._values: dict[UOp, V] = {}
         self._tuples: dict[UOp, tuple[V, ...]] = {}
         self._addresses = Addresses()
+        self._meter = current_meter()
         self._buffers: dict[UOp, object] = {}
         """The buffer behind each PARAM of a body: the caller's, or one of this call alone."""
 
@@ -201,7 +202,7 @@ class Evaluation(Generic[V]):
         root = self._root
         walk = _walk(root)
         order = (*walk.below, root)
-        if walk.bound > limit():
+        if not is_small(walk.bound):
             check_values(order, _evaluated_sources)
         compute = self._step if walk.stores else self._compute
         for u, unused in zip(order, walk.unused, strict=True):
@@ -243,6 +244,8 @@ class Evaluation(Generic[V]):
             self._launch(u)
         elif u.dtype is not dtypes.void:
             self._values[u] = value = self._value(u)
+            if self._meter is not None:
+                self._meter.spend(self._domain.reference(value).data.size)
             if self._observe is not None:
                 self._observe(u, value)
         elif u.op in BELOW_THE_GRAPH:

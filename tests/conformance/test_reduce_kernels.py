@@ -39,13 +39,15 @@ from uop.conformance.shrink.kernels import (
 from uop.conformance.shrink.lost import LOSSES
 from uop.conformance.shrink.memory import smaller_memory
 from uop.conformance.shrink.reduce import Candidate, is_computing
-from uop.conformance.shrink.repro import find_cause
+from uop.conformance.shrink.repro import LEAST_WORK, find_cause
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.suite.generate import case_by_id
 from uop.conformance.workers.transport import Local
 from uop.interpreter.evaluate import evaluate
+from uop.interpreter.footprint import metered
 from uop.interpreter.numeric.storage import Array
-from uop.spec.args import AddrSpace, LoadArg, ReduceArg
+from uop.spec.args import AddrSpace, AxisType, DTypeArg, LoadArg, RangeArg, ReduceArg
+from uop.spec.dtype import dtypes
 from uop.spec.errors import UopError
 from uop.spec.graph import kind_of
 from uop.spec.latitude import STRICT
@@ -176,6 +178,32 @@ def test_a_loop_that_ends_too_early_keeps_two_iterations() -> None:
     assert ops(found) == ["CALL", "END", "INDEX", "RANGE", "STORE"]
     (bound,) = (u.src[0] for u in found.root.toposort() if u.op is Op.RANGE)
     assert bound is index_const(2)
+
+
+class Stopping(OneByOne):
+    """Ends on every STORE of 7, and notes the work of each program."""
+
+    def __init__(self) -> None:
+        self.work: list[int] = []
+
+    def _run(self, program: Program) -> Outcome:
+        with metered() as meter:
+            outputs = interpret(program)
+        self.work.append(meter.spent)
+        stored = any((a == 7).any() for batch in outputs.batches for a in batch)
+        return Problem(ProblemKind.CRASH, "lost") if stored else outputs
+
+
+def test_a_loop_of_unknown_length_gets_no_longer() -> None:
+    out, count = kernel_param(0, 4), kernel_param(1, 1)
+    length = UOp(Op.CAST, load(count, 0), arg=DTypeArg(dtypes.index))
+    counter = UOp(Op.RANGE, length, arg=RangeArg(0, AxisType.LOOP))
+    once = store(out, counter, add(int32(counter), const(5, I32)))
+    root = program(body(end(once, counter)), 4, 1)
+    backend = Stopping()
+    found = shrunk(root, backend, {0: distinct(4), 1: np.array([4], np.int32)})
+    assert len(nodes(found)) <= MOST_NODES, print_program(found.root)
+    assert max(backend.work) <= max(backend.work[0], LEAST_WORK)
 
 
 def test_an_order_of_two_nested_loops_keeps_both() -> None:

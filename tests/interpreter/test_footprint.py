@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,12 +27,13 @@ from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.interpreter import footprint
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.footprint import at_most
+from uop.interpreter.footprint import WorkError, at_most, metered
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.tensor.devices import evaluate_by_devices
-from uop.spec.args import AddrSpace, GetTupleArg
+from uop.spec.args import AddrSpace, GetTupleArg, ReduceArg
 from uop.spec.dtype import dtypes
-from uop.spec.errors import LackingError
+from uop.spec.errors import LackingError, UnsupportedError
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, param
 
@@ -162,15 +164,82 @@ def test_memory_that_is_not_there_after_all_is_the_same_error(
             evaluate(root, given)
 
 
-def test_the_limit_is_the_memory_of_the_machine_or_of_its_container(
+def test_values_may_have_a_part_of_the_free_memory(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    container = tmp_path / "memory.max"
+    assert footprint.limit() >= footprint.SMALL
+    memory, container = tmp_path / "meminfo", tmp_path / "container"
+    monkeypatch.setattr(footprint, "_MEMORY", memory)
     monkeypatch.setattr(footprint, "_CONTAINER", container)
-    machine = footprint._memory.__wrapped__()
-    assert machine > 1 << 28
-    for said, expected in (("max\n", machine), ("4096\n", 4096), (f"{1 << 60}\n", machine)):
-        container.write_text(said)
-        assert footprint._memory.__wrapped__() == expected
+    memory.write_text("MemTotal: 9 kB\nMemAvailable:  4194304 kB\nHugePages_Total: 0\n")
+    assert (footprint.free(), footprint.limit()) == (4 << 30, (4 << 30) // footprint.PART)
+    container.mkdir()
+    (container / "memory.current").write_text(f"{1 << 30}\n")
+    for most, left in (("max\n", 4 << 30), (f"{3 << 30}\n", 2 << 30), (f"{1 << 29}\n", 0)):
+        (container / "memory.max").write_text(most)
+        assert footprint.free() == left
+    assert footprint.limit() == footprint.SMALL
+    memory.unlink()
+    monkeypatch.setattr(footprint.os, "sysconf", lambda name: 1 << 16)
+    assert footprint.free() == 1 << 32
     monkeypatch.setattr(footprint.os, "sysconf", lambda name: int(name))
-    assert footprint._memory.__wrapped__() == footprint.USUAL_BYTES
+    assert footprint.free() == 0
+
+
+def summed(count: int) -> UOp:
+    """A kernel that folds the terms of work items and iterations."""
+    terms = int32(add(special(count), loop(0, 20)))
+    folded = UOp(Op.REDUCE, terms, loop(0, 20), arg=ReduceArg(Op.ADD, ()))
+    return program(UOp(Op.SINK, store(kernel_param(0, count), special(count), folded)), count)
+
+
+def counted(count: int) -> UOp:
+    """A kernel whose work items add to one element."""
+    items = special(count)
+    adding = UOp(Op.ATOMICADD, at(kernel_param(0, 4), 0), int32(items))
+    return program(UOp(Op.SINK, adding), 4)
+
+
+def negated(count: int) -> UOp:
+    x = param(0, (count,), I32)
+    return UOp(Op.SINK, UOp(Op.STORE, argument(1, count), UOp(Op.NEG, UOp(Op.ADD, x, x))))
+
+
+@pytest.mark.parametrize("build", [summed, counted, negated])
+def test_what_an_evaluation_takes_is_at_most_the_values_times_the_part(
+    build: Callable[[int], UOp],
+) -> None:
+    root = build(20_000)
+    given = {slot: np.zeros(u.shape, np.int32) for slot, u in slots_of(root).items()}
+    tracemalloc.start()
+    evaluate(root, given)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 1 << 19 < peak < least(root, given) * footprint.PART
+
+
+def test_a_meter_counts_what_is_computed_and_stops_beyond_its_limit() -> None:
+    with metered() as meter:
+        evaluate(UOp(Op.NEG, X), GIVEN)
+    assert meter.spent == 2 * COUNT
+    with metered(2 * COUNT):
+        evaluate(UOp(Op.NEG, X), GIVEN)
+    with pytest.raises(WorkError, match="more than 1999 elements"), metered(2 * COUNT - 1):
+        evaluate(UOp(Op.NEG, X), GIVEN)
+
+
+def endless() -> UOp:
+    listing, counter = Listing(), loop(0, 1 << 62)
+    with listing.each(counter):
+        listing.do(store(kernel_param(0, 4), 0, int32(1)))
+    return program(listing.body, 4)
+
+
+@pytest.mark.parametrize("build", [endless, lambda: counted(1 << 28)], ids=["loop", "items"])
+def test_a_meter_stops_before_it_is_long_or_large(build: Callable[[], UOp]) -> None:
+    tracemalloc.start()
+    with pytest.raises(UnsupportedError), metered(1 << 12):
+        evaluate(build(), {0: np.zeros(4, np.int32)})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 24

@@ -71,7 +71,8 @@ def slot_files(
     "--memory",
     type=click.FloatRange(min=0, min_open=True),
     metavar="GIB",
-    help="Memory for the values of the interpreter; by default all that the machine has.",
+    help="Memory for the values of the interpreter, without masks and what is computed in between; "
+    "by default an eighth of what is free.",
 )
 @timeout_option
 @click.option("--trace", is_flag=True, help="Print the value of every node.")
