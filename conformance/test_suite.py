@@ -29,6 +29,7 @@ from uop.conformance.suite.case import LEVELS, Case, InvalidCase
 from uop.conformance.suite.generate import AnyGroup, groups
 from uop.conformance.suite.levels.group import Group
 from uop.conformance.suite.vocabulary import vocabulary_of
+from uop.conformance.workers.processes import Workplace
 from uop.conformance.workers.sessions import known, start
 from uop.spec.errors import BackendError, UopError
 from uop.spec.text.profile_text import parse_profile
@@ -56,7 +57,7 @@ def judge(
     name = cast(str, request.config.getoption("--backend"))
     try:
         known(name)
-        session = start(name, tmp_path_factory.mktemp("backend"))
+        session = start(name, Workplace(tmp_path_factory.mktemp("backend")))
     except UopError as error:
         request.session.shouldstop = str(error)
         pytest.fail(str(error), pytrace=False)

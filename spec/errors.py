@@ -125,6 +125,14 @@ class BackendError(UopError):
     """A backend crashed, hung or sent a bad reply."""
 
 
+class ChangedError(BackendError):
+    """A backend has become another one, so that nothing is known of the one that was asked for."""
+
+
+class JudgeLostError(UopError):
+    """The processes that judge end before they can; nothing is known of the backend."""
+
+
 class LaunchError(BackendError):
     """A kernel was built, but went wrong when it ran."""
 

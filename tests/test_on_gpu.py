@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "benchmarks" / "on_gpu.sh"
-THERE = ("numpy", "ml-dtypes", "hypothesis", "pytest", "rich", "click")
+THERE = ("numpy", "ml-dtypes", "hypothesis", "pytest", "rich", "click", "psutil")
 """What such a machine has."""
 STEPS = ("machine", "tests", "smoke", "figures", "kernels", "default")
 STAND_IN = "import sys\nimport cupy_stand_in\nsys.modules[__name__] = cupy_stand_in.MODULES[{!r}]\n"

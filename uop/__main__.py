@@ -1,113 +1,32 @@
-"""The entry point of the program `uop`: runs a command and turns its outcome into an exit code."""
+"""The entry point of the program `uop`: Ctrl-C ends it with one line from here on."""
 
 import os
 import signal
 import sys
-from io import TextIOWrapper
 from types import FrameType
-from typing import TextIO
 
-import click
+INTERRUPTED = 130
 
-from uop.cli import cli
-from uop.conformance.run.exits import Exit
-from uop.spec.errors import BackendError, DeviceLostError, PassError, UopError
 
-ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""The signals that end a process; not every system has both."""
+def leave(number: int, frame: FrameType | None) -> None:
+    """End the process at once: nothing that must be ended has begun."""
+    os.write(2, b"interrupted\n")
+    os._exit(INTERRUPTED)
+
+
+is_program = __name__ == "__main__" or os.path.basename(sys.argv[0]) in ("uop", "uop.exe")
+if is_program and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, leave)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; expected errors are printed on stderr, without a traceback."""
-    if isinstance(sys.stdout, TextIOWrapper):
-        # As on stderr: a report or a file name may contain bytes that are no text.
-        sys.stdout.reconfigure(errors="backslashreplace")
-    if arguments is None:
-        handle_signals(*ENDINGS)
-    try:
-        words = ["uop", *(sys.argv[1:] if arguments is None else arguments)]
-        outcome = cli.main(arguments, prog_name="uop", standalone_mode=False, obj=words)
-        # stdout is None after `>&-`.
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except click.Abort:
-        print_error("interrupted")
-        return Exit.INTERRUPTED
-    except click.ClickException as error:
-        print_error(f"error: {in_one_style(error)}")
-        return Exit.USAGE
-    except UopError as error:
-        print_error(f"error: {error}")
-        return exit_code(error)
-    except SystemExit as left:
-        # click exits in this way after shell completion and, with 1, when the reader
-        # of a pipe has gone: `uop explain ADD | head -1`.
-        return Exit.INTERRUPTED if left.code else Exit.OK
-    except OSError as error:
-        # Commands report errors of their own files; what is left is mostly stdout on a full disk.
-        return report_write_error(error)
-    # click returns the status of --help and --version, or the result of the command.
-    return Exit.OK if outcome is None else int(outcome)
+    from uop.cli.program import run  # click and the commands take a moment to load
 
-
-def in_one_style(error: click.ClickException) -> str:
-    """An error of click in the form of the other errors: the option, then what is wrong."""
-    said = error.format_message()
-    if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
-        option = error.param.opts[0] if error.param is not None else ""
-        place = option if option.startswith("-") else option.upper()
-        said = f"{place}: {error.message}" if place else error.message
-    said = said[:1].lower() + said[1:] if said[1:2].islower() else said
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    return said if context is None else f"{said}\ntry: {context.command_path} --help"
-
-
-def handle_signals(*signals: int) -> None:
-    """Handle signals like Ctrl-C: reports are written and workers end. They may come several times.
-
-    An ignored signal, as under nohup, stays ignored.
-    """
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        for each in heeded:
-            signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    heeded = [each for each in signals if signal.getsignal(each) is signal.SIG_DFL]
-    for each in heeded:
-        signal.signal(each, interrupt)
-
-
-def print_error(text: str) -> None:
-    """Print on stderr. If that fails too, only the exit code is left."""
-    try:
-        click.echo(text, err=True)
-    except OSError:
-        silence(sys.stderr)
-
-
-def silence(stream: TextIO) -> None:
-    """Replace a broken output, so that it does not fail again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def report_write_error(error: OSError) -> Exit:
-    """Report the file that could not be written."""
-    silence(sys.stdout)
-    if isinstance(error, BrokenPipeError):
-        return Exit.INTERRUPTED
-    print_error(f"error: {error.filename or 'the output'}: {error.strerror or error}")
-    return Exit.USAGE
-
-
-def exit_code(error: UopError) -> Exit:
-    """The exit code of an error, by its cause: the user, the backend or this program."""
-    match error:
-        case BackendError() | DeviceLostError():
-            return Exit.NO_BACKEND
-        case PassError():
-            return Exit.FAILED
-    return Exit.USAGE
+    code = run(arguments)
+    if is_program and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, leave)
+    return code
 
 
 if __name__ == "__main__":

@@ -40,7 +40,8 @@ class Child:
         self._left -= 1
         try:
             wire.write(self._tasks_to, task)
-            return wire.read(self._answers_from, answer, deadline=deadline)
+            left = None if deadline is None else wire.until(deadline)
+            return wire.read(self._answers_from, answer, left=left)
         except wire.ClosedError:
             # Exit code 0 says only that the child closed its pipe.
             raise EndedError(f"the process {how_it_ended(self.close() or None)}") from None

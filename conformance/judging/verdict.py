@@ -87,6 +87,8 @@ class Verdict:
     errors: Errors | None = None
     measured: int = 0
     """The elements whose accepted sets were computed, of which `single` and `constrained` are."""
+    unjudged: str = ""
+    """Why it, or a twin, is not judged, through no fault of the backend; empty where it is."""
 
 
 def together(verdicts: Sequence[Verdict]) -> Verdict:
@@ -124,6 +126,11 @@ def verdict_of(case: Case | InvalidCase, accepted: AllSets, outcome: Outcome) ->
 
 def skipped(case: Case | InvalidCase, reason: str) -> Verdict:
     return Verdict(str(case.id), Status.SKIPPED, reason=reason)
+
+
+def not_judged(id: str, why: str) -> Verdict:
+    """The verdict on a program that was lost through no fault of the backend."""
+    return Verdict(id, Status.SKIPPED, reason=f"not judged: {why}", unjudged=why)
 
 
 def _verdict_on_rejection(case: InvalidCase, outcome: Outcome) -> Verdict:

@@ -11,7 +11,7 @@ from typing import Any
 from uop.conformance.mutants.catalogue import Mutant
 from uop.conformance.mutants.hunt import Fate, Hunt, Hunted
 from uop.conformance.protocol.codec import to_json
-from uop.conformance.run.pool import Member, Pool
+from uop.conformance.run.pool import Pool
 
 SCHEMA = "uop-mutants/1"
 HUNTER = "uop.conformance.mutants.hunt"
@@ -54,7 +54,7 @@ class Summary:
 
 def hunt_all(chosen: Sequence[Mutant], workers: int) -> Iterator[Hunted]:
     """Hunt mutants in worker processes, results as they come. BackendError where none starts."""
-    pool = Pool([Member.start(HUNTER) for _ in range(min(workers, len(chosen)))])
+    pool = Pool.of(HUNTER, processes=min(workers, len(chosen)), first=None)
     try:
         yield from pool.answers(Hunt(mutant.name) for mutant in chosen)
     finally:

@@ -27,14 +27,14 @@ from uop.conformance.mutants.pushed import PUSHED, pushed, rejected
 from uop.conformance.protocol import wire
 from uop.conformance.report.model import Failure
 from uop.conformance.run import tasks
-from uop.conformance.run.pool import MEMBER, SAY_HELLO, Member, Task
+from uop.conformance.run.pool import MEMBER, SAY_HELLO, EndedError, Member, Task
 from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import MIXED, CaseId, InvalidCase
 from uop.conformance.suite.generate import case_by_id
-from uop.conformance.workers.processes import own_stdout, when_alone
+from uop.conformance.workers.processes import own_stdout, when_alone, workplace
 from uop.conformance.workers.sessions import RUN, started
-from uop.spec.errors import BackendError, PassError, UopError
+from uop.spec.errors import BackendError, JudgeLostError, PassError, UopError
 from uop.spec.ops.names import Op
 from uop.spec.text.profile_text import parse_profile
 
@@ -101,7 +101,7 @@ def hunt(mutant: Mutant) -> Hunted:
     begun = time.monotonic()
     try:
         kill = _kill(mutant)
-    except (PassError, BackendError) as error:
+    except (PassError, BackendError, JudgeLostError) as error:
         seconds = round(time.monotonic() - begun, 3)
         note = f"not judged: {error}"
         return Hunted(mutant.name, mutant.kind, Fate.SURVIVED, seconds=seconds, note=note)
@@ -156,12 +156,16 @@ def sound_judge(backend: str, profile: str) -> Iterator[Setup]:
 
 @contextmanager
 def faulty_judge(mutant: Mutant, backend: str) -> Iterator[Setup]:
-    member = Member.start(RUN, mutant.name, MEMBER, backend, mutant.profile, str(SEED))
-    try:
-        member.answer(SAY_HELLO)
-        yield FaultyJudge(member)
-    finally:
-        member.process.end()
+    with workplace() as place:
+        words = (RUN, mutant.name, MEMBER, backend, mutant.profile, str(SEED))
+        member = Member.start(*words, place=place)
+        try:
+            member.answer(SAY_HELLO)
+            yield FaultyJudge(member)
+        except EndedError as ended:
+            raise JudgeLostError(f"the judging process with the fault {ended}") from None
+        finally:
+            member.process.end()
 
 
 def _kill(mutant: Mutant) -> Kill | None:

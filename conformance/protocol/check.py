@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from uop.conformance.checks import STRICT
 from uop.conformance.judging.compare import Symptom
@@ -27,6 +26,7 @@ from uop.conformance.shrink.repro import find_cause, unshrunk
 from uop.conformance.suite.case import Case, InvalidCase
 from uop.conformance.suite.generate import groups
 from uop.conformance.workers.command import Command
+from uop.conformance.workers.processes import Workplace
 from uop.conformance.workers.transport import Allowance, LostError
 from uop.interpreter.numeric.storage import Array
 from uop.spec.case import FileCase, encode_set, outputs
@@ -65,12 +65,14 @@ class Checked:
     """Whether the worker gave no reply to a program; the check then ends."""
 
 
-def check(name: str, folder: Path, allowance: Allowance, log: ProtocolLog | None = None) -> Checked:
+def check(
+    name: str, place: Workplace, allowance: Allowance, log: ProtocolLog | None = None
+) -> Checked:
     """Start a worker by its backend name, and check all that its hello lists."""
     results = Checked()
     begun = time.monotonic()
     try:
-        worker = Command(name, folder, allowance, log)
+        worker = Command(name, place, allowance, log)
     except BackendError as error:
         results.deviations.append(Deviation(str(error)))
         return results

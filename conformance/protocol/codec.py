@@ -45,7 +45,7 @@ class Codec:
     read: Callable[[Any, Arrays], Any]
 
 
-PLAIN = (bool, int, float, str, Any)
+PLAIN = (bool, int, float, str, Json, Any)
 """Types that JSON has, and values that are JSON already."""
 
 CODECS: dict[Any, Codec] = {}

@@ -6,26 +6,21 @@ import contextlib
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Sequence
-from pathlib import Path
 
 from uop.conformance.protocol.codec import Json
 from uop.conformance.protocol.hello import DeviationError
 from uop.conformance.protocol.log import RECEIVED, SENT, ProtocolLog
 from uop.conformance.protocol.types import ProblemKind
 from uop.conformance.protocol.untrusted import sanitized
-from uop.conformance.workers.processes import (
-    Tree,
-    end,
-    environment,
-    how_it_ended,
-    tree_of,
-)
+from uop.conformance.workers.processes import Workplace, end, how_it_ended
 from uop.conformance.workers.transport import STDERR_SHOWN, LostError
+from uop.conformance.workers.watch import Patience, Watch
 
 CHUNK = 1 << 16
 TICK = 0.25
@@ -33,11 +28,14 @@ TICK = 0.25
 PATIENCE = 1.5
 """The most seconds for the last output of a worker whose stdin has been closed."""
 MOST_PROCESSES = 256
+MOST_LINES = 10_000
+"""The most lines without a reply to a request."""
 NO_REQUEST = -1
 """An id that no request has."""
 NOTES = 3
 """The most lines that are no replies that are shown for each process."""
 LINE_SHOWN = 80
+MESSAGE_SHOWN = 160
 MARK = "UOP_WORKER"
 """The environment variable that marks all processes of a worker."""
 
@@ -48,7 +46,7 @@ class LineProcess:
     def __init__(
         self,
         command: Sequence[str],
-        folder: Path,
+        place: Workplace,
         most_bytes: int,
         log: ProtocolLog | None = None,
     ) -> None:
@@ -61,7 +59,7 @@ class LineProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**environment(folder), MARK: mark},
+            env={**place.of_backend, MARK: mark},
             start_new_session=True,
         )
         pipes = (self.process.stdin, self.process.stdout, self.process.stderr)
@@ -76,37 +74,43 @@ class LineProcess:
         """The first lines that are no replies."""
         self.stray, self.stray_at = "", 0.0
         """The wrong id of a line that looks like the awaited reply, and when it came."""
-        self.looked_at = 0.0
+        self.lines = 0
+        """How many of them have come since the last request."""
         self.most = 0
         """The most bytes of the reply."""
-        self.tree = Tree((), 0)
-        self.peak = 0
-        self.look()
+        self.watch = Watch(self.process.pid)
+        self.watch.look()
 
-    def ask(self, request: bytes, id: int, seconds: float, most: int) -> Json:
-        """The reply to a request, of at most `most` bytes.
+    def ask(
+        self, request: bytes, id: int, seconds: float, most: int, *, is_wall: bool = False
+    ) -> Json:
+        """The reply to a request, of at most `most` bytes, in the seconds of a `Patience`.
 
-        LostError where there is none, DeviationError where it has a wrong id.
+        LostError where there is none, DeviationError where it is no JSON or has a wrong id.
         """
-        deadline = time.monotonic() + seconds
-        self.most = most
+        patience = Patience(self.watch, seconds, is_wall)
+        self.most, self.lines = most, 0
         self.stderr_text.clear()
         self.stray = ""
         self._log(SENT, request)
-        before = self._glance().resident
+        before = self.watch.resident
         pending, taken = memoryview(request), 0
         while True:
             if (reply := self._reply(id)) is not None:
                 return reply
             if taken > most:
                 raise self.lost(ProblemKind.PROTOCOL, f"more than {most} bytes without a reply")
+            if self.lines > MOST_LINES:
+                message = f"more than {MOST_LINES} lines without a reply"
+                raise self.lost(ProblemKind.PROTOCOL, message)
             self._check(before)
+            left = patience.left()
             if self.stray:
                 # The right reply may follow at once; wait no longer for it.
-                deadline = min(deadline, self.stray_at + TICK)
-            if time.monotonic() > deadline:
+                left = min(left, self.stray_at + TICK - time.monotonic())
+            if left <= 0:
                 raise self._late(id, seconds)
-            events = self._events(bool(pending), min(TICK, deadline - time.monotonic()))
+            events = self._events(bool(pending), min(TICK, left))
             if self.stdin in events:
                 pending = self._write(pending)
             if self.stderr in events:
@@ -120,16 +124,11 @@ class LineProcess:
                     return reply
                 raise self._ended()
 
-    def look(self) -> Tree:
-        """Measure the processes of the worker and their memory now."""
-        self.tree, self.looked_at = tree_of(self.process.pid), time.monotonic()
-        self.peak = max(self.peak, self.tree.resident)
-        return self.tree
-
-    def lost(self, kind: ProblemKind, message: str) -> LostError:
+    def lost(self, kind: ProblemKind, message: str, *, was_killed: bool = False) -> LostError:
         """The error for a lost worker, with lines that are no replies and the end of its stderr."""
         parts = [message, *(f"not a reply: {note}" for note in self.notes)]
-        return LostError(kind, "; ".join([*parts, *self.last_words()]))
+        message = "; ".join([*parts, *self.last_words()])
+        return LostError(kind, message, was_killed=was_killed)
 
     def last_words(self) -> list[str]:
         """A line with the end of its stderr since the last request; no line where that is empty."""
@@ -162,18 +161,15 @@ class LineProcess:
             if pipe is not None:
                 pipe.close()
 
-    def _glance(self) -> Tree:
-        """The last measurement, or a new one where it is old."""
-        return self.look() if time.monotonic() - self.looked_at > TICK else self.tree
-
     def _check(self, before: int) -> None:
-        tree = self._glance()
-        if tree.resident - before > self.most_bytes:
-            held, limit = tree.resident >> 20, self.most_bytes >> 20
-            held_by = f"{len(tree.pids)} processes hold {held} MiB, {before >> 20} MiB before"
+        self.watch.glance(TICK)
+        resident, count = self.watch.resident, len(self.watch.pids)
+        if resident - before > self.most_bytes:
+            held, limit = resident >> 20, self.most_bytes >> 20
+            held_by = f"{count} processes hold {held} MiB, {before >> 20} MiB before"
             raise self.lost(ProblemKind.LEAK, f"{held_by}; at most {limit} MiB more are allowed")
-        if len(tree.pids) > MOST_PROCESSES:
-            raise self.lost(ProblemKind.LEAK, f"has {len(tree.pids)} processes")
+        if count > MOST_PROCESSES:
+            raise self.lost(ProblemKind.LEAK, f"has {count} processes")
 
     def _events(self, is_writing: bool, seconds: float) -> set[int]:
         writing = self.stdin in self.selector.get_map()
@@ -216,9 +212,10 @@ class LineProcess:
 
     def _reply(self, id: int) -> Json | None:
         """The next reply to this request among the complete lines."""
-        while (size := self.received.find(b"\n")) >= 0:
+        while self.lines <= MOST_LINES and (size := self.received.find(b"\n")) >= 0:
             text = bytes(self.received[:size])
             del self.received[: size + 1]
+            self.lines += 1
             self._log(RECEIVED, text)
             if (reply := reply_in(text, id)) is not None:
                 return reply
@@ -271,7 +268,8 @@ class LineProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self.process.wait(timeout=1.0)
         half = f" after half a line: {shorten(bytes(self.received))}" if self.received else ""
-        return self.lost(ProblemKind.CRASH, f"the process {how_it_ended(code)}{half}")
+        message = f"the process {how_it_ended(code)}{half}"
+        return self.lost(ProblemKind.CRASH, message, was_killed=code == -signal.SIGKILL)
 
     def _close_stdin(self) -> None:
         if self.stdin in self.selector.get_map():
@@ -319,13 +317,18 @@ def wrong_id(text: bytes, id: int) -> str:
 
 
 def _object(text: bytes) -> Json | None:
-    """Parse a line as a JSON object; None for any other, at once where it does not begin as one."""
-    if not text.lstrip().startswith(b"{"):
+    """Parse a line as a JSON object; None for a line that does not begin as one.
+
+    DeviationError for one that does, but is none: bytes that are no UTF-8, a byte order mark, too
+    deep or too long a number.
+    """
+    if not text.lstrip(b" \t\r\xef\xbb\xbf").startswith(b"{"):
         return None
     try:
-        reply: Json = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+        reply: Json = json.loads(text.decode())
+    except (ValueError, RecursionError) as error:
+        why = sanitized(str(error).partition("\n")[0][:MESSAGE_SHOWN])
+        raise DeviationError("reply", "a line of JSON", f"{shorten(text)}: {why}") from None
     return reply
 
 

@@ -79,7 +79,10 @@ class Program:
 
 
 class ProblemKind(Enum):
-    """Why a program has no outputs. The suite detects the last five."""
+    """Why a program has no outputs. The suite detects the last six.
+
+    KILLED: the system has killed the process through no fault of the backend.
+    """
 
     UNSUPPORTED = "unsupported"
     INVALID = "invalid"
@@ -88,6 +91,7 @@ class ProblemKind(Enum):
     INTERNAL = "internal"
     PROTOCOL = "protocol"
     PROPERTY = "property"
+    KILLED = "killed"
     CRASH = "crash"
     HANG = "hang"
     LEAK = "leak"

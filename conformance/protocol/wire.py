@@ -7,7 +7,7 @@ import os
 import select
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -109,15 +109,24 @@ def write(fd: int, message: object) -> None:
         raise ClosedError from error
 
 
-def read(fd: int, *kinds: type[T], deadline: float | None = None) -> T:
+Left = Callable[[], float]
+"""The seconds until it must be called again; 0 or less where there is no time left."""
+
+
+def until(deadline: float) -> Left:
+    """The time until a deadline, by time.monotonic."""
+    return lambda: deadline - time.monotonic()
+
+
+def read(fd: int, *kinds: type[T], left: Left | None = None) -> T:
     """Read a message of one of these types.
 
-    LateError where it is not complete at `deadline` (by time.monotonic), RefusedError for a
-    refusal instead.
+    LateError where it is not complete when there is no time left, RefusedError for a refusal
+    instead.
     """
-    header_size, body_size = SIZES.unpack(_read_exactly(fd, SIZES.size, deadline))
-    header = _read_exactly(fd, header_size, deadline)
-    body = _read_exactly(fd, body_size, deadline)
+    header_size, body_size = SIZES.unpack(_read_exactly(fd, SIZES.size, left))
+    header = _read_exactly(fd, header_size, left)
+    body = _read_exactly(fd, body_size, left)
     known = {kind.__name__: kind for kind in (*kinds, Refused)}
     try:
         name, fields = json.loads(header)
@@ -130,15 +139,22 @@ def read(fd: int, *kinds: type[T], deadline: float | None = None) -> T:
     return found
 
 
-def _read_exactly(fd: int, size: int, deadline: float | None) -> bytes:
+def _read_exactly(fd: int, size: int, left: Left | None) -> bytes:
     parts = bytearray()
     while len(parts) < size:
-        if deadline is not None:
-            ready, _, _ = select.select([fd], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise LateError
+        if left is not None:
+            _wait(fd, left)
         part = os.read(fd, min(size - len(parts), 1 << 20))
         if not part:
             raise ClosedError
         parts += part
     return bytes(parts)
+
+
+def _wait(fd: int, left: Left) -> None:
+    """Wait for data; LateError where none come in time."""
+    while not select.select([fd], [], [], 0)[0]:
+        seconds = left()
+        if seconds <= 0:
+            raise LateError
+        select.select([fd], [], [], seconds)

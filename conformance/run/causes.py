@@ -46,6 +46,8 @@ class Causes:
     """The cases that fail with other dtypes than the repros of their causes."""
     left: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """By id of a case the wrong outputs that no cause explains, where others are explained."""
+    given_up: set[str] = field(default_factory=set)
+    """The cases on whose search every judging process has ended."""
 
     @property
     def every(self) -> list[Failure]:
@@ -91,7 +93,8 @@ class CauseSearch:
             self._find(_first_of_each(alike, self._left(failed)))
 
     def _left(self, failed: Iterable[Verdict]) -> list[Verdict]:
-        return [verdict for verdict in failed if verdict.id not in self.causes.explains]
+        done = self.causes.explains.keys() | self.causes.given_up
+        return [verdict for verdict in failed if verdict.id not in done]
 
     def _find(self, failed: Sequence[Verdict]) -> None:
         new = self.causes.every
@@ -121,6 +124,8 @@ class CauseSearch:
             if verdict.id in shrunk:
                 one = shrunk[verdict.id]
                 self.causes.add(verdict.id, one, self._known(verdict, one))
+            else:
+                self.causes.given_up.add(verdict.id)
         return self.causes.found[count:]
 
     def _known(self, verdict: Verdict, shrunk: Failure) -> Failure | None:

@@ -14,9 +14,10 @@ from pathlib import Path
 from types import FrameType, ModuleType
 
 from uop.conformance.protocol import wire
-from uop.conformance.workers.processes import own_stdout, when_alone
+from uop.conformance.workers.processes import Workplace, adopt, own_stdout, when_alone
 from uop.conformance.workers.sessions import start
 from uop.conformance.workers.transport import Allowance
+from uop.interpreter.footprint import SMALL, at_most
 from uop.spec.additions import load_additions
 from uop.spec.errors import UopError
 
@@ -35,11 +36,13 @@ def main(
 ) -> None:
     """Send the hello of the backend, then answer tasks until the run closes the pipe."""
     out = own_stdout()
+    adopt()
     signal.signal(signal.SIGTERM, _leave)
     when_alone(partial(os.kill, os.getpid(), signal.SIGTERM))
     allowance = Allowance.within(float(timeout) if timeout else None)
     with (
         suppress(wire.ClosedError),
+        at_most(SMALL),
         tempfile.TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as scratch,
         ThreadPoolExecutor(1) as meanwhile,
         ExitStack() as last,
@@ -48,7 +51,8 @@ def main(
         loading = meanwhile.submit(_judging)
         last.callback(_ignore)
         try:
-            worker = start(backend, Path(scratch), allowance, Path(log) if log else None)
+            place = Workplace(Path(scratch))
+            worker = start(backend, place, allowance, Path(log) if log else None)
         except UopError as error:
             wire.write(out, wire.Refused(str(error)))
             return

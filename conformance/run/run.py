@@ -31,7 +31,7 @@ from uop.conformance.suite.generate import groups
 from uop.conformance.suite.own_cases import OwnCases
 from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_of, whole
 from uop.conformance.workers.again import case_to_send
-from uop.spec.errors import BackendError, PassError
+from uop.spec.errors import BackendError, JudgeLostError, PassError
 from uop.spec.latitude import LIBERTIES
 from uop.spec.text.profile_text import parse_profile
 
@@ -150,7 +150,7 @@ class Run:
             self.examine(pool, hello.limits.programs)
         except KeyboardInterrupt:
             self.interrupted = True
-        except (BackendError, PassError) as error:
+        except (BackendError, JudgeLostError, PassError) as error:
             self.lost = str(error)
 
     def find_causes(self, pool: AnyPool, deadline: float) -> None:

@@ -8,7 +8,7 @@ from itertools import chain, islice, repeat
 from typing import Literal
 
 from uop.conformance.coverage.exercised import Exercised
-from uop.conformance.judging.verdict import CaseFailure, Verdict
+from uop.conformance.judging.verdict import CaseFailure, Verdict, not_judged
 from uop.conformance.profile.card import Card
 from uop.conformance.report.model import Failure
 from uop.conformance.run.pool import Task
@@ -38,6 +38,8 @@ class Judged:
     """For each rule of the backend the number of programs it fired in."""
     reaching: tuple[Reaching, ...] = ()
     """After a task `Explore` the programs that passed and reached something new."""
+    retried: int = 0
+    """How often the backend was lost on programs of which none is lost alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,13 @@ class Judge(Task[Judged]):
     ids: tuple[str, ...]
     again: Literal["", "alone", "together"] = ""
     answer = Judged
+
+    def without_process(self, why: str) -> tuple[Sequence[Task[Judged]], Judged | None]:
+        """Each case alone; one that is alone is not judged."""
+        if len(self.ids) > 1:
+            return [Judge((id,), self.again) for id in self.ids], None
+        verdicts = tuple(not_judged(id, why) for id in self.ids)
+        return (), Judged(verdicts, (None,) * len(verdicts), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +101,10 @@ class Explain(Task[Explanations]):
     failing: tuple[Unexplained, ...]
     causes: tuple[Failure, ...]
     answer = Explanations
+
+    def without_process(self, why: str) -> tuple[Sequence[Task[Explanations]], Explanations | None]:
+        """No cause explains them."""
+        return (), Explanations({})
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from uop.conformance.backends import COMMAND, NoSuchBackendError
 from uop.conformance.backends.attempt import problem_of
@@ -23,6 +22,7 @@ from uop.conformance.protocol.types import (
     ProblemKind,
     Program,
 )
+from uop.conformance.workers.processes import Workplace
 from uop.conformance.workers.transport import Allowance, Isolated, LostError
 from uop.spec.errors import BackendError, UopError
 from uop.spec.uop import UOp
@@ -37,20 +37,21 @@ class Command(Isolated):
     def __init__(
         self,
         name: str,
-        folder: Path,
+        place: Workplace,
         allowance: Allowance | None = None,
         log: ProtocolLog | None = None,
     ) -> None:
         self.command, self.log = command_of(name), log
         self.request_id = self.peak_before = 0
-        super().__init__(name, folder, allowance)
+        super().__init__(name, place, allowance)
 
     def submit(self, programs: Sequence[Program]) -> None:
         self.submitted = tuple(programs)
 
     def collect(self) -> list[Outcome]:
         outcomes = [self.run(program) for program in self.submitted]
-        if self.process.look().resident - self.resident_at_start > self.allowance.bytes // 2:
+        self.watch.look()
+        if self.watch.resident - self.resident_at_start > self.allowance.bytes // 2:
             # It leaks a little with every program: that must not count against the next one.
             self.restart()
         return outcomes
@@ -58,26 +59,33 @@ class Command(Isolated):
     @property
     def peak(self) -> int:
         """The peak memory of its processes in bytes, over all restarts."""
-        return max(self.peak_before, self.process.peak)
+        return max(self.peak_before, self.watch.peak)
 
     def close(self) -> None:
         self.process.close()
         self.peak_before = self.peak
 
     def run(self, program: Program) -> Outcome:
+        """The outcome of one program, and what becomes of the process where that is lost."""
+        try:
+            return self.once(program)
+        except LostError as lost:
+            self.restart()
+            outcome = self.settled(program, lost)
+            self.note_retry([outcome])
+            return outcome
+
+    def once(self, program: Program) -> Outcome:
         """Run one program, or ask for a check where it has no inputs."""
         self.request_id += 1
         try:
             if not program.batches:
                 return self._checked(messages.check_request(self.request_id, program, self.hello))
-            request = messages.run_request(self.request_id, program, self.hello, self.folder)
+            request = messages.run_request(self.request_id, program, self.hello, self.place.folder)
             reply = self.ask(request, messages.largest_reply(request))
-            outcome = messages.read_outputs(reply, len(program.batches), self.folder)
+            outcome = messages.read_outputs(reply, len(program.batches), self.place.folder)
             outcome = messages.in_its_shapes(outcome, request, program)
             return self._with_last_words(self._with_properties(program, outcome))
-        except LostError as lost:
-            self.restart()
-            return lost.problem
         except DeviationError as error:
             return self._with_last_words(Problem(ProblemKind.PROTOCOL, str(error)))
         except UopError as error:
@@ -85,7 +93,7 @@ class Command(Isolated):
         except OSError as error:
             raise BackendError(f"{self.name}: no files for its arrays: {error.strerror}") from None
         finally:
-            for path in self.folder.glob(f"input-{self.request_id}-*"):
+            for path in self.place.folder.glob(f"input-{self.request_id}-*"):
                 path.unlink()
 
     def explain(self, program: Program, is_right: IsRight) -> str:
@@ -107,7 +115,7 @@ class Command(Isolated):
     def ask(self, request: messages.Request, most: int = LARGE_REPLY) -> Json:
         """The reply to a request. LostError where there is none: the caller must then restart."""
         line, seconds = request.line, self.allowance.seconds(1)
-        return self.process.ask(line, request.id, seconds, most)
+        return self.process.ask(line, request.id, seconds, most, is_wall=self.allowance.is_wall)
 
     def as_read(self, program: Program) -> UOp:
         """The program as the worker reads the text that is sent for it."""
@@ -147,21 +155,24 @@ class Command(Isolated):
     def _open(self) -> None:
         try:
             limit = self.allowance.bytes
-            self.process = LineProcess(self.command, self.folder, limit, self.log)
+            self.process = LineProcess(self.command, self.place, limit, self.log)
         except OSError as error:
             raise BackendError(f"cannot start {self.command[0]}: {error.strerror}") from None
+        self.watch = self.process.watch
 
     def _read_hello(self) -> Hello:
-        request = messages.hello_request(self.folder)
-        seconds = self.allowance.start_seconds
+        request = messages.hello_request(self.place.folder)
+        seconds, is_wall = self.allowance.start_seconds, self.allowance.is_wall
         try:
-            reply = self.process.ask(request.line, request.id, seconds, SMALL_REPLY)
+            line, id = request.line, request.id
+            reply = self.process.ask(line, id, seconds, SMALL_REPLY, is_wall=is_wall)
             if "error" in reply:
                 raise BackendError(messages.read_error(reply).message)
             hello = messages.read_hello(reply)
-        except (LostError, UopError) as error:
-            raise BackendError(f"{self.name} did not start: {error}") from None
-        self.resident_at_start = self.process.look().resident
+        except UopError as error:
+            raise BackendError(f"backend {self.name!r} did not start: {error}") from None
+        self.watch.look()
+        self.resident_at_start = self.watch.resident
         return hello
 
 

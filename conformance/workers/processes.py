@@ -1,27 +1,38 @@
-"""Starts and ends processes, and measures the memory of those that belong together."""
+"""Starts and ends processes, with all that belongs to them."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from ctypes import CDLL
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import IO, TypeVar
 
+import psutil
+
 from uop.conformance.protocol import wire
+from uop.conformance.workers import guard
+from uop.conformance.workers.watch import tree_of
 from uop.spec.distribution import importable
 
-PROC = Path("/proc")
-PAGE = os.sysconf("SC_PAGE_SIZE")
+MARK = "UOP_RUN"
+"""The environment variable that marks all processes of a run."""
+PR_SET_CHILD_SUBREAPER = 36
+"""Of Linux, in `sys/prctl.h`."""
 PATIENCE = 5.0
 """The seconds that a process has to end its children and itself."""
 T = TypeVar("T")
+_adopts = False
+"""Whether this process adopts: all that is below it then belongs to its backend."""
 
 
 class Module:
@@ -51,9 +62,9 @@ class Module:
         """Send a message. ClosedError where the process has gone."""
         wire.write(self.requests, message)
 
-    def read(self, *kinds: type[T], deadline: float | None = None) -> T:
+    def read(self, *kinds: type[T], left: wire.Left | None = None) -> T:
         """The next message, of one of these types. Raises the errors of `wire.read`."""
-        return wire.read(self.replies, *kinds, deadline=deadline)
+        return wire.read(self.replies, *kinds, left=left)
 
     def terminate(self) -> None:
         """Send SIGTERM to the process."""
@@ -63,53 +74,55 @@ class Module:
     def end(self) -> None:
         """Let the process end itself and its children; kill it where that takes too long."""
         self.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        with suppress(subprocess.TimeoutExpired):
             self.popen.wait(PATIENCE)
         self.kill()
 
     def kill(self) -> None:
-        """Kill the process and its group."""
-        if self.popen.poll() is None:
-            os.killpg(self.popen.pid, signal.SIGKILL)
+        """Kill the process and all that belongs to it."""
+        end(self.popen.pid)
         self.popen.wait()
         for pipe in self.pipes:
             pipe.close()
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """The environment of a backend's process: no cached kernels, unless the user names a cache.
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """A folder for processes, and what marks them; without a mark that of this process."""
 
-    Its temporary files lie in `folder`: where it is killed, they are removed with the folder.
+    folder: Path
+    mark: str = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of these processes.
+
+        Their temporary files lie in the folder: where they are killed, they are removed with it.
+        """
+        marked = {MARK: self.mark} if self.mark else {}
+        return {**os.environ, **marked, "TMPDIR": str(self.folder)}
+
+    @property
+    def of_backend(self) -> dict[str, str]:
+        """The same of a backend: no cached kernels, unless the user names a cache."""
+        return {"POCL_CACHE_DIR": str(self.folder / "pocl"), **self.environment}
+
+
+@contextmanager
+def workplace() -> Iterator[Workplace]:
+    """A place for processes: it ends with the block, and with this process if that is killed.
+
+    What has its mark then is killed, and its folder is removed.
     """
-    return {"POCL_CACHE_DIR": str(folder / "pocl"), **os.environ, "TMPDIR": str(folder)}
-
-
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """The processes of a session and below its leader, and the memory of all in bytes."""
-
-    pids: tuple[int, ...]
-    resident: int
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessInfo:
-    """The fields of `/proc/PID/stat` that are read; memory in bytes."""
-
-    pid: int
-    parent: int
-    session: int
-    resident: int
-
-
-def tree_of(leader: int) -> Tree:
-    """The processes that belong to the leader of a session; none where there is no /proc."""
-    entries = list(_entries())
-    pids = {e.pid for e in entries if e.pid == leader or e.session == leader}
-    while children := {e.pid for e in entries if e.parent in pids} - pids:
-        pids |= children
-    resident = sum(e.resident for e in entries if e.pid in pids)
-    return Tree(tuple(sorted(pids)), resident)
+    with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
+        mark = uuid.uuid4().hex
+        command = [sys.executable, "-I", "-S", guard.__file__, folder, f"{MARK}={mark}"]
+        # Ctrl-C must not reach it.
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+        try:
+            yield Workplace(Path(folder), mark)
+        finally:
+            process.communicate()
 
 
 def own_stdout() -> int:
@@ -135,17 +148,27 @@ def when_alone(leave: Callable[[], None]) -> None:
     Thread(target=wait, daemon=True).start()
 
 
+def adopt() -> None:
+    """Make this process the parent of all below it that lose theirs, where the system can."""
+    global _adopts
+    with suppress(OSError, AttributeError):
+        _adopts = not CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
 def end(leader: int, mark: str = "") -> None:
     """Kill the leader of a session and all that belongs to it, this process last.
 
-    `mark` in its environment identifies a process that has left the session and its parent.
+    `mark` in its environment identifies a process that has left the session and its parent. What
+    has left that too belongs to a process that adopts.
     """
-    pids = {*tree_of(leader).pids, *(_marked(mark) if mark else ())}
-    for pid in pids - {os.getpid()}:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
+    pids = tree_of(leader) | set(_marked(mark) if mark else ())
+    adopted = psutil.Process().children(recursive=True) if _adopts else []
+    for pid in pids | {child.pid for child in adopted} - {os.getpid()}:
+        with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError):
+    with suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
+    psutil.wait_procs([child for child in adopted if child.pid != leader], PATIENCE)
 
 
 def how_it_ended(code: int | None) -> str:
@@ -159,17 +182,8 @@ def how_it_ended(code: int | None) -> str:
 
 def _marked(mark: str) -> Iterator[int]:
     """The ids of the processes whose environment has this variable."""
-    for folder in PROC.glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
-                yield int(folder.name)
-
-
-def _entries() -> Iterator[ProcessInfo]:
-    for folder in PROC.glob("[0-9]*"):
-        try:
-            # The program's name may contain spaces and parentheses: read behind the last one.
-            fields = (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
-        except OSError:
-            continue
-        yield ProcessInfo(int(folder.name), int(fields[1]), int(fields[3]), int(fields[21]) * PAGE)
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            name, _, value = mark.partition("=")
+            if process.environ().get(name) == value:
+                yield process.pid

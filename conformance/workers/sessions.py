@@ -9,10 +9,10 @@ import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from uop.conformance.backends import COMMAND, MUTANT, NoSuchBackendError, find
 from uop.conformance.mutants.catalogue import find_mutants
+from uop.conformance.workers.processes import Workplace, workplace
 from uop.conformance.workers.transport import SERVE, Allowance, Session, Worker
 
 RUN = "uop.conformance.mutants.run"
@@ -46,15 +46,12 @@ def started(
     name: str, log: Path | None = None, allowance: Allowance | None = None
 ) -> Iterator[Session]:
     """Start a backend, and end it with the block. BackendError where it does not start."""
-    with (
-        TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder,
-        closing(start(name, Path(folder), allowance, log)) as session,
-    ):
+    with workplace() as place, closing(start(name, place, allowance, log)) as session:
         yield session
 
 
 def start(
-    name: str, folder: Path, allowance: Allowance | None = None, log: Path | None = None
+    name: str, place: Workplace, allowance: Allowance | None = None, log: Path | None = None
 ) -> Session:
     """Start a backend in its own process. BackendError where it does not start.
 
@@ -64,9 +61,9 @@ def start(
         from uop.conformance.protocol.log import ProtocolLog
         from uop.conformance.workers.command import Command  # slow to import
 
-        return Command(name, folder, allowance, None if log is None else ProtocolLog(log))
+        return Command(name, place, allowance, None if log is None else ProtocolLog(log))
     if name.startswith(MUTANT):
         names = name.removeprefix(MUTANT)
         backend = find_mutants(names)[0].backend
-        return Worker(backend, folder, allowance, (RUN, names, SERVE))
-    return Worker(name, folder, allowance)
+        return Worker(backend, place, allowance, (RUN, names, SERVE))
+    return Worker(name, place, allowance)

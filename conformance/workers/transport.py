@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
-import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol, TypeVar
 
 from uop.conformance.protocol import wire
@@ -25,8 +24,9 @@ from uop.conformance.protocol.types import (
     Program,
 )
 from uop.conformance.protocol.untrusted import sanitized
-from uop.conformance.workers.processes import Module, environment, how_it_ended
-from uop.spec.errors import BackendError
+from uop.conformance.workers.processes import Module, Workplace, how_it_ended
+from uop.conformance.workers.watch import Patience, Watch, kills
+from uop.spec.errors import BackendError, ChangedError
 
 SERVE = "uop.conformance.workers.serve"
 """The module that the process of a backend runs."""
@@ -35,22 +35,32 @@ STDERR_SHOWN = 400
 Reply = TypeVar("Reply", wire.Ran, wire.Lowered, wire.Located)
 
 
+LOSSES = 3
+"""So often a program must be lost to be charged: the last times alone, in a new process."""
+KILLS = 4
+"""The same where nobody here has killed the process."""
+
+
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The time and memory that a backend may use, and how often it may be restarted."""
+    """The time and memory that a backend may use, and how often it may be restarted.
+
+    The seconds are those of `Patience`: with `is_wall` those of a clock.
+    """
 
     start_seconds: float = 60.0
     batch_seconds: float = 30.0
     program_seconds: float = 1.0
     bytes: int = 2 << 30
     restarts: int = 40
+    is_wall: bool = False
 
     @classmethod
     def within(cls, seconds: float | None) -> Allowance:
         """Allow these seconds for a start, a program of a command, or a batch of an adapter."""
         if seconds is None:
             return cls()
-        return cls(start_seconds=seconds, batch_seconds=seconds, program_seconds=0.0)
+        return cls(seconds, seconds, program_seconds=0.0, is_wall=True)
 
     def seconds(self, programs: int) -> float:
         return self.batch_seconds + self.program_seconds * programs
@@ -65,6 +75,10 @@ class Session(Protocol):
     @property
     def peak(self) -> int:
         """Its peak memory in bytes, as far as it was measured."""
+
+    @property
+    def retried(self) -> int:
+        """How often it was lost on programs of which none is lost alone."""
 
     @property
     def fired(self) -> Mapping[str, int]:
@@ -90,7 +104,7 @@ class Local:
         self.backend = backend
         self.hello = backend.hello()
         self.submitted: tuple[Program, ...] = ()
-        self.peak = 0
+        self.peak = self.retried = 0
         self.fired: Mapping[str, int] = {}
 
     def submit(self, programs: Sequence[Program]) -> None:
@@ -112,10 +126,13 @@ class Local:
 
 
 class LostError(Exception):
-    """The process crashed, hung or leaked while it had programs."""
+    """The process crashed, hung or leaked while it had programs.
 
-    def __init__(self, kind: ProblemKind, message: str) -> None:
-        self.problem = Problem(kind, message)
+    `was_killed`: by a signal that nobody here has sent, as the system does for want of memory.
+    """
+
+    def __init__(self, kind: ProblemKind, message: str, *, was_killed: bool = False) -> None:
+        self.problem, self.was_killed = Problem(kind, message), was_killed
         super().__init__(self.problem.message)
 
 
@@ -125,13 +142,15 @@ class Isolated(ABC):
     BackendError where it cannot be started, or has been lost too often.
     """
 
-    def __init__(self, name: str, folder: Path, allowance: Allowance | None) -> None:
-        self.name, self.folder = name, folder
+    def __init__(self, name: str, place: Workplace, allowance: Allowance | None) -> None:
+        self.name, self.place = name, place
         self.allowance = allowance or Allowance()
-        self.starts = self.resident_at_start = 0
+        self.starts, self.retried, self.resident_at_start = 1, 0, 0
+        self.is_expecting_losses = False
         self.submitted: tuple[Program, ...] = ()
         self.fired: Counter[str] = Counter()
-        folder.mkdir(parents=True, exist_ok=True)
+        self.watch = Watch(0)
+        place.folder.mkdir(parents=True, exist_ok=True)
         self.hello = self._start()
 
     @abstractmethod
@@ -140,29 +159,83 @@ class Isolated(ABC):
 
     def restart(self) -> None:
         """End the process and start it again. BackendError where it has been lost too often."""
-        self.close()
         if self.starts > self.allowance.restarts:
+            self.close()
             raise BackendError(f"backend {self.name!r} was lost {self.starts} times")
-        self._start()
+        self.starts += 1
+        self._renew()
+
+    def _renew(self) -> None:
+        """End the process and start it again. ChangedError where it is another backend then."""
+        self.close()
+        before, now = self.hello, self._start()
+        if now != before:
+            self.close()
+            raise ChangedError(f"after a restart: expected {_who(before)}, found {_who(now)}")
 
     @contextmanager
     def expecting_losses(self) -> Iterator[None]:
-        """Count losses from 0 inside of it, and not behind it."""
+        """Count losses from 0 inside of it, and not behind it; one loss of a program is enough."""
         starts, self.starts = self.starts, 0
+        before, self.is_expecting_losses = self.is_expecting_losses, True
         try:
             yield
         finally:
-            self.starts = starts
+            self.starts, self.is_expecting_losses = starts, before
+
+    def patient(self, seconds: float) -> Patience:
+        """The time of its processes for an answer."""
+        return Patience(self.watch, seconds, self.allowance.is_wall)
+
+    def settled(self, program: Program, lost: LostError) -> Outcome:
+        """The outcome of a program that was lost, of a process that has been started again.
+
+        It is lost only if it is so alone in new processes too. Where the system has killed it each
+        time, for want of memory that it has not taken itself, it is not judged.
+        """
+        if self.is_expecting_losses or lost.problem.kind not in LOST:
+            return lost.problem
+        before = kills()
+        killed, losses = int(lost.was_killed), int(not lost.was_killed)
+        while killed < KILLS and losses < LOSSES:
+            try:
+                return self.once(program)
+            except LostError as error:
+                lost = error
+                killed, losses = killed + lost.was_killed, losses + (not lost.was_killed)
+                self._renew()
+        has_grown = self.watch.peak - self.resident_at_start > self.allowance.bytes
+        if not lost.was_killed or kills() == before or has_grown:
+            return lost.problem
+        message = f"the system killed the process {killed} times, as no memory was left"
+        return Problem(ProblemKind.KILLED, message)
+
+    def note_retry(self, outcomes: Sequence[Outcome]) -> None:
+        """Count programs that were run again if none of them is lost now."""
+        kinds = {outcome.kind for outcome in outcomes if isinstance(outcome, Problem)}
+        self.retried += not kinds & (LOST | {ProblemKind.KILLED})
 
     def _start(self) -> Hello:
-        self.starts += 1
-        self._open()
-        with ExitStack() as undo:
-            # SIGTERM may raise SystemExit here.
-            undo.callback(self.close)
-            hello = self._read_hello()
-            undo.pop_all()
-        return hello
+        """Start the process, again if it is killed. BackendError where it does not start."""
+        for _ in range(KILLS):
+            self._open()
+            with ExitStack() as undo:
+                # SIGTERM may raise SystemExit here.
+                undo.callback(self.close)
+                try:
+                    hello = self._read_hello()
+                except LostError as error:
+                    lost = error
+                else:
+                    undo.pop_all()
+                    return hello
+            if not lost.was_killed:
+                break
+        raise BackendError(f"backend {self.name!r} did not start: {lost}")
+
+    @abstractmethod
+    def once(self, program: Program) -> Outcome:
+        """Run one program. LostError where the process is lost."""
 
     @abstractmethod
     def _open(self) -> None:
@@ -170,7 +243,7 @@ class Isolated(ABC):
 
     @abstractmethod
     def _read_hello(self) -> Hello:
-        """Read the hello of the process. BackendError where there is none."""
+        """Read the hello of the process. LostError, or BackendError, where there is none."""
 
 
 class Worker(Isolated):
@@ -179,14 +252,14 @@ class Worker(Isolated):
     def __init__(
         self,
         name: str,
-        folder: Path,
+        place: Workplace,
         allowance: Allowance | None = None,
         module: Sequence[str] = (SERVE,),
     ) -> None:
         self.command = (*module, name)
         self.pending_loss: LostError | None = None
         self.resident = self.peak = 0
-        super().__init__(name, folder, allowance)
+        super().__init__(name, place, allowance)
 
     def submit(self, programs: Sequence[Program]) -> None:
         self.submitted, self.pending_loss = tuple(programs), None
@@ -202,7 +275,14 @@ class Worker(Isolated):
                 raise self.pending_loss
             return self._receive(self.submitted)
         except LostError as lost:
-            return self._after_loss(self.submitted, lost)
+            outcomes = self._after_loss(self.submitted, lost)
+            self.note_retry(outcomes)
+            return outcomes
+
+    def once(self, program: Program) -> Outcome:
+        self._send((program,))
+        (outcome,) = self._receive((program,))
+        return outcome
 
     def explain(self, program: Program, is_right: IsRight) -> str:
         """The first of its stages that is wrong, and in it the rule, where it offers stages."""
@@ -236,16 +316,12 @@ class Worker(Isolated):
         """
         self.restart()
         if len(programs) == 1:
-            return [lost.problem]
+            return [self.settled(programs[0], lost)]
         size = 1 if lost.problem.kind is ProblemKind.HANG else -(-len(programs) // 2)
         parts = [programs[k : k + size] for k in range(0, len(programs), size)]
-        outcomes = [outcome for part in parts for outcome in self._alone(part)]
-        if not any(isinstance(o, Problem) and o.kind in LOST for o in outcomes):
-            together = f"{lost} (on {len(programs)} programs together, not on fewer)"
-            outcomes[0] = Problem(lost.problem.kind, together)
-        return outcomes
+        return [outcome for part in parts for outcome in self._of_part(part)]
 
-    def _alone(self, programs: tuple[Program, ...]) -> list[Outcome]:
+    def _of_part(self, programs: tuple[Program, ...]) -> list[Outcome]:
         try:
             self._send(programs)
             return self._receive(programs)
@@ -254,14 +330,14 @@ class Worker(Isolated):
 
     def _send(self, programs: tuple[Program, ...]) -> None:
         limit = self.allowance.seconds(len(programs))
-        self.deadline = time.monotonic() + limit
+        self.patience = self.patient(limit)
         try:
             self.process.write(wire.Run(programs, limit))
         except wire.ClosedError:
             raise self._crashed() from None
 
     def _receive(self, programs: tuple[Program, ...]) -> list[Outcome]:
-        ran = self._reply(wire.Ran, self.deadline, self.allowance.seconds(len(programs)))
+        ran = self._reply(wire.Ran)
         if len(ran.outcomes) != len(programs):
             message = f"{len(ran.outcomes)} outcomes for {len(programs)} programs"
             raise LostError(ProblemKind.CRASH, message)
@@ -269,20 +345,28 @@ class Worker(Isolated):
         self.fired.update(ran.fired)
         return list(ran.outcomes)
 
-    def _reply(self, kind: type[Reply], deadline: float, limit: float) -> Reply:
-        """A message of the process. LostError where none comes within the limit."""
+    def _reply(self, kind: type[Reply]) -> Reply:
+        """A message of the process. LostError where none comes in its time and memory."""
         try:
-            return self.process.read(kind, deadline=deadline)
+            return self.process.read(kind, left=self._left)
         except wire.LateError:
-            raise LostError(ProblemKind.HANG, f"no answer within {limit:g} s") from None
+            message = f"no answer within {self.patience.seconds:g} s"
+            raise LostError(ProblemKind.HANG, message) from None
         except wire.ClosedError:
             raise self._crashed() from None
 
+    def _left(self) -> float:
+        grown = self.watch.resident - self.resident
+        if grown > self.allowance.bytes:
+            raise LostError(ProblemKind.LEAK, f"holds {grown >> 20} MiB more than before")
+        return self.patience.left()
+
     def _asked(self, question: wire.Lower | wire.Locate, kind: type[Reply]) -> Reply:
         """The answer to a question. LostError where none comes."""
+        self.patience = self.patient(question.limit)
         try:
             self.process.write(question)
-            return self._reply(kind, time.monotonic() + question.limit, question.limit)
+            return self._reply(kind)
         except wire.ClosedError:
             raise self._crashed() from None
 
@@ -295,36 +379,41 @@ class Worker(Isolated):
             self.restart()
 
     def _open(self) -> None:
-        self.log = self.folder / f"stderr-{self.starts}"
+        self.log = self.place.folder / f"stderr-{self.starts}"
         with self.log.open("wb") as log:
-            variables = environment(self.folder)
+            variables = self.place.of_backend
             self.process = Module(*self.command, environment=variables, stderr=log)
+        self.watch = Watch(self.process.popen.pid)
 
     def _read_hello(self) -> Hello:
-        limit, started = self.allowance.start_seconds, f"backend {self.name!r} did not start"
+        limit = self.allowance.start_seconds
         try:
-            message = self.process.read(wire.Started, deadline=time.monotonic() + limit)
+            message = self.process.read(wire.Started, left=self.patient(limit).left)
         except wire.LateError:
-            raise BackendError(f"{started}: no hello within {limit:g} s") from None
+            raise LostError(ProblemKind.HANG, f"no hello within {limit:g} s") from None
         except wire.ClosedError:
-            raise BackendError(f"{started}: {self._crashed()}") from None
+            raise self._crashed() from None
         except wire.RefusedError as refused:
-            raise BackendError(f"{started}: {sanitized(str(refused))}") from None
+            why = sanitized(str(refused))
+            raise BackendError(f"backend {self.name!r} did not start: {why}") from None
         self.resident = self.resident_at_start = message.resident
         return message.hello
 
     def _crashed(self) -> LostError:
-        how = how_it_ended(self._exit_code())
+        code = self._exit_code()
+        message = f"the process {how_it_ended(code)}"
         stderr = self.log.read_text("utf-8", "replace").strip()[-STDERR_SHOWN:]
-        if not stderr:
-            return LostError(ProblemKind.CRASH, f"the process {how}")
-        # The last line of a traceback is the error.
-        return LostError(
-            ProblemKind.CRASH, f"the process {how}: {stderr.splitlines()[-1]}\n{stderr}"
-        )
+        if stderr:
+            # The last line of a traceback is the error.
+            message += f": {stderr.splitlines()[-1]}\n{stderr}"
+        return LostError(ProblemKind.CRASH, message, was_killed=code == -signal.SIGKILL)
 
     def _exit_code(self) -> int | None:
         try:
             return self.process.popen.wait(timeout=1.0)
         except subprocess.TimeoutExpired:
             return None
+
+
+def _who(hello: Hello) -> str:
+    return f"{hello.name} {hello.version} on {hello.device or 'no device'}"

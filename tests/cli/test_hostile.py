@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from uop.__main__ import ENDINGS
+from uop.cli.program import ENDINGS
 from uop.conformance.report.format import read_report
 
 PROGRAM = "%0 = PARAM [2] {slot=0, dtype=int32}\n%1 = NEG %0\ninput 0 = [1,2]\n"
@@ -174,7 +174,7 @@ def test_what_a_system_asks_to_end_with_is_as_ctrl_c(tmp_path: Path, ending: int
 
 def test_what_is_to_outlive_its_terminal_does() -> None:
     script = (
-        "import signal\nfrom uop.__main__ import handle_signals\nhandle_signals(signal.SIGHUP)\n"
+        "import signal\nfrom uop.cli.program import handle_signals\nhandle_signals(signal.SIGHUP)\n"
     )
     told = "print(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
     ignored = f"import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n{script}{told}"

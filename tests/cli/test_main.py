@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from uop.__main__ import exit_code
 from uop.cli import COMMANDS, cli
+from uop.cli.program import exit_code
 from uop.conformance.run.exits import Exit
 from uop.spec import errors
 from uop.spec.errors import (
@@ -74,6 +74,8 @@ def test_wrong_usage_is_exit_2(uop: Any, arguments: list[str]) -> None:
         (errors.LaunchError("wrote outside"), Exit.NO_BACKEND),
         (errors.OutOfMemoryError("too little"), Exit.NO_BACKEND),
         (errors.DeviceLostError("a wrong address"), Exit.NO_BACKEND),
+        (errors.ChangedError("another device"), Exit.INCONCLUSIVE),
+        (errors.JudgeLostError("killed"), Exit.INCONCLUSIVE),
     ],
 )
 def test_the_exit_code_of_every_error(error: UopError, code: Exit) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from uop.conformance.protocol.log import ProtocolLog, begin_log
+from uop.conformance.workers.processes import Workplace
 from uop.conformance.workers.sessions import start
 from uop.conformance.workers.transport import Allowance
 from uop.spec.errors import BackendError
@@ -152,6 +153,11 @@ def test_a_disk_that_is_full_later_costs_the_log_alone(
 def test_a_worker_that_does_not_start_leaves_what_was_said(tmp_path: Path) -> None:
     begin_log(Path("lines.log"), ("uop", "a b"))
     with pytest.raises(BackendError):
-        start(worker("mute"), tmp_path / "w", Allowance(start_seconds=0.5), Path("lines.log"))
+        start(
+            worker("mute"),
+            Workplace(tmp_path / "w"),
+            Allowance(start_seconds=0.5),
+            Path("lines.log"),
+        )
     (line,) = logged()
     assert (line.direction, json.loads(line.text)["do"]) == (">", "hello")

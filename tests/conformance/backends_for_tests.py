@@ -109,6 +109,43 @@ class WrongUnsigned(Inaccurate):
     trigger = "CAST %0 {dtype=uint"
 
 
+class Once(Faulty):
+    """Does `HOW=FILE=COUNT` so often, by default once: the file has how often it has."""
+
+    def __init__(self, argument: str) -> None:
+        self.how, path, count = [*argument.split("="), "1"][:3]
+        self.path, self.count = Path(path), int(count)
+
+    @property
+    def is_done(self) -> bool:
+        done = len(self.path.read_text()) if self.path.exists() else 0
+        self.path.write_text("x" * (done + 1))
+        return done >= self.count
+
+    def hello(self) -> Hello:
+        known = super().hello()
+        if self.how == "killed-first" and not self.is_done:
+            os.kill(os.getpid(), signal.SIGKILL)
+        another = self.how == "changes" and self.path.exists()
+        return replace(known, device="another device") if another else known
+
+    def misbehave(self, program: Program) -> Outcome:
+        if not self.is_done:
+            match self.how:
+                case "hangs":
+                    time.sleep(3600)
+                case "exits" | "changes":
+                    os._exit(7)
+                case "killed":
+                    os.kill(os.getpid(), signal.SIGKILL)
+                case "leaks":
+                    kept.append(np.ones(64 << 20, np.uint8))
+                case "takes":
+                    kept.append(np.ones(64 << 20, np.uint8))
+                    time.sleep(3600)
+        return interpret(program)
+
+
 class CrashingTogether(Faulty):
     """Crashes on two programs at once, on neither alone."""
 

@@ -29,6 +29,7 @@ from uop.conformance.suite.case import Case, CaseId, InvalidCase
 from uop.conformance.suite.generate import case_by_id, group_of, groups
 from uop.conformance.suite.levels.nodes import buffer
 from uop.conformance.workers.command import Command
+from uop.conformance.workers.processes import Workplace
 from uop.spec.args import GetAddrArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import BackendError
@@ -53,7 +54,7 @@ def reference(fault: str = "", **hello: Any) -> str:
 
 @contextmanager
 def judge(name: str, folder: Path) -> Iterator[Judge]:
-    worker = Command(name, folder)
+    worker = Command(name, Workplace(folder))
     try:
         yield Judge(worker, STRICT)
     finally:

@@ -17,6 +17,7 @@ from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKin
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import case_by_id
 from uop.conformance.suite.levels.kernel.listing import Listing
+from uop.conformance.workers.processes import Workplace
 from uop.conformance.workers.transport import Worker
 from uop.interpreter.inputs import Inputs
 from uop.spec.args import DTypeArg
@@ -35,7 +36,7 @@ needs_the_simulator = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
     require("pyopencl", "opencl")
-    worker = Worker("oclgrind", tmp_path_factory.mktemp("oclgrind"))
+    worker = Worker("oclgrind", Workplace(tmp_path_factory.mktemp("oclgrind")))
     yield worker
     worker.close()
 

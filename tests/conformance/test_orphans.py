@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from uop.conformance.run.pool import MEMBER
-from uop.conformance.workers.processes import PROC, tree_of
+from uop.conformance.workers.guard import PROC
 from uop.conformance.workers.transport import SERVE
+from uop.conformance.workers.watch import tree_of
 
 WORKER = """\
 import json, pathlib, sys, time
@@ -79,7 +80,7 @@ def test_nothing_is_left(
     while not (tmp_path / "hangs").exists():
         assert running.poll() is None
         time.sleep(0.05)
-    started = tree_of(running.pid).pids
+    started = tree_of(running.pid)
     assert len(started) > 1
     running.send_signal(ending)
     deadline = time.monotonic() + 20

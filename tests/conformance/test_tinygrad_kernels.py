@@ -13,6 +13,7 @@ from uop.compiler.pipeline import lower
 from uop.conformance.backends.tinygrad import TinygradBackend
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.suite.levels import nodes
+from uop.conformance.workers.processes import Workplace
 from uop.conformance.workers.transport import Worker
 from uop.spec import uop
 from uop.spec.dtype import dtypes
@@ -239,7 +240,7 @@ def test_what_kernels_may_not_hold(backend: TinygradBackend) -> None:
 
 def started(name: str, folder: Path) -> Worker:
     try:
-        return Worker(name, folder)
+        return Worker(name, Workplace(folder))
     except BackendError as error:
         pytest.skip(str(error))
 

@@ -1,5 +1,6 @@
 """Backends in processes: what they do wrong is a result, and only of the program that caused it."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,15 +10,18 @@ import pytest
 
 from uop.conformance.backends import NoSuchBackendError, find, load, names
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
-from uop.conformance.workers.transport import Allowance, Worker
+from uop.conformance.workers import transport
+from uop.conformance.workers.processes import Workplace
+from uop.conformance.workers.transport import LOSSES, Allowance, Worker
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
 from uop.spec.dtype import dtypes
-from uop.spec.errors import BackendError, UnsupportedError
+from uop.spec.errors import BackendError, ChangedError, UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.text.program import print_program
 from uop.spec.uop import UOp, param
 
 QUICK = Allowance(batch_seconds=1.0, program_seconds=0.0, bytes=32 << 20)
+SLOW = Allowance(batch_seconds=30.0, bytes=32 << 20)
 DATA = np.array([0.0, 1.0, -2.5], np.float32)
 
 
@@ -30,7 +34,7 @@ FINE, CULPRIT = program(Op.TRUNC), program(Op.SIN)
 
 @contextmanager
 def started(name: str, folder: Path, allowance: Allowance = QUICK) -> Iterator[Worker]:
-    worker = Worker(f"backends_for_tests:{name}", folder, allowance)
+    worker = Worker(f"backends_for_tests:{name}", Workplace(folder), allowance)
     try:
         yield worker
     finally:
@@ -48,7 +52,7 @@ def result(outcome: Outcome) -> Array:
 
 
 def test_arrays_of_every_dtype_survive_the_wire(tmp_path: Path) -> None:
-    worker = Worker("interpreter", tmp_path)
+    worker = Worker("interpreter", Workplace(tmp_path))
     bits = np.arange(256, dtype=np.uint8)
     try:
         for dtype in (dtypes.bool, dtypes.fp8e4m3, dtypes.bfloat16, dtypes.float64, dtypes.int16):
@@ -90,11 +94,14 @@ def test_only_the_culprit_in_a_batch_is_blamed(
         np.testing.assert_array_equal(result(run(worker, FINE)[0]), np.trunc(DATA))
 
 
-def test_a_hang_among_many_programs_costs_two_timeouts(tmp_path: Path) -> None:
-    """One together, one alone; by halves it would be waited for at each of them."""
+def test_a_hang_among_many_programs_costs_a_timeout_together_and_some_alone(tmp_path: Path) -> None:
+    """By halves it would be waited for at each of them."""
+    begun = time.monotonic()
     with started("Hanging", tmp_path) as worker:
         outcomes = run(worker, *[FINE] * 5, CULPRIT, *[FINE] * 10)
         assert worker.starts == 3
+        took = time.monotonic() - begun
+    assert took >= (1 + LOSSES) * QUICK.batch_seconds
     assert [k for k, o in enumerate(outcomes) if isinstance(o, Problem)] == [5]
 
 
@@ -105,13 +112,69 @@ def test_what_a_backend_says_before_it_crashes_is_told(tmp_path: Path) -> None:
     assert "about to crash" in outcome.message
 
 
-def test_a_crash_of_programs_together_is_reported(tmp_path: Path) -> None:
+def test_a_crash_of_programs_together_is_counted_and_not_charged(tmp_path: Path) -> None:
     with started("CrashingTogether", tmp_path) as worker:
-        first, second = run(worker, FINE, FINE)
-    assert isinstance(first, Problem)
-    assert first.kind is ProblemKind.CRASH
-    assert "2 programs together" in first.message
-    assert isinstance(second, Outputs)
+        for count in (1, 2):
+            for outcome in run(worker, FINE, FINE):
+                np.testing.assert_array_equal(result(outcome), np.trunc(DATA))
+            assert worker.retried == count
+
+
+@pytest.mark.parametrize("how", ["hangs", "exits", "killed", "leaks"])
+def test_what_happens_once_is_not_charged(tmp_path: Path, how: str) -> None:
+    with started(f"Once:{how}={tmp_path / 'done'}", tmp_path) as worker:
+        assert isinstance(run(worker, FINE, CULPRIT, FINE)[1], Outputs)
+        assert (worker.retried, worker.starts) == (1, 2)
+
+
+@pytest.mark.parametrize("count", [LOSSES - 1, LOSSES])
+def test_what_happens_alone_twice_again_is_charged(tmp_path: Path, count: int) -> None:
+    with started(f"Once:exits={tmp_path / 'done'}={count}", tmp_path) as worker:
+        (outcome,) = run(worker, CULPRIT)
+    assert isinstance(outcome, Problem) == (count == LOSSES)
+
+
+@pytest.mark.parametrize(
+    ("grows", "kind", "said"),
+    [
+        (False, ProblemKind.CRASH, "SIGKILL"),
+        (True, ProblemKind.KILLED, "killed the process 4 times, as no memory was left"),
+    ],
+    ids=["by itself", "by the system"],
+)
+def test_a_process_that_is_always_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, grows: bool, kind: ProblemKind, said: str
+) -> None:
+    counts = iter(range(100))
+    monkeypatch.setattr(transport, "kills", lambda: next(counts) if grows else 0)
+    with started(f"Once:killed={tmp_path / 'done'}=99", tmp_path) as worker:
+        outcomes = run(worker, FINE, CULPRIT, FINE)
+    blamed = outcomes[1]
+    assert isinstance(blamed, Problem)
+    assert (blamed.kind, said in blamed.message) == (kind, True)
+    assert isinstance(outcomes[2], Outputs)
+
+
+def test_a_process_that_is_killed_at_its_start_is_started_again(tmp_path: Path) -> None:
+    with started(f"Once:killed-first={tmp_path / 'done'}", tmp_path) as worker:
+        assert isinstance(run(worker, FINE)[0], Outputs)
+
+
+def test_a_backend_that_is_another_one_after_a_restart_ends_the_run(tmp_path: Path) -> None:
+    said = "after a restart: expected Once 1 on test, found Once 1 on another device"
+    with (
+        started(f"Once:changes={tmp_path / 'done'}=99", tmp_path) as worker,
+        pytest.raises(ChangedError, match=said),
+    ):
+        run(worker, CULPRIT)
+
+
+def test_memory_that_is_taken_while_a_program_runs_ends_it(tmp_path: Path) -> None:
+    with started(f"Once:takes={tmp_path / 'done'}=99", tmp_path, SLOW) as worker:
+        (outcome,) = run(worker, CULPRIT)
+    assert isinstance(outcome, Problem)
+    assert outcome.kind is ProblemKind.LEAK
+    assert "MiB more than before" in outcome.message
 
 
 def test_output_of_a_driver_does_not_disturb_the_frames(tmp_path: Path) -> None:
@@ -155,7 +218,7 @@ def test_a_backend_that_does_not_start_says_why(tmp_path: Path, name: str, said:
 
 def test_a_module_that_cannot_be_imported_says_so(tmp_path: Path) -> None:
     with pytest.raises(BackendError, match="no_such_module"):
-        Worker("no_such_module:Backend", tmp_path)
+        Worker("no_such_module:Backend", Workplace(tmp_path))
 
 
 def test_a_backend_in_the_current_folder_needs_no_package(
@@ -165,7 +228,7 @@ def test_a_backend_in_the_current_folder_needs_no_package(
         "from uop.conformance.backends.interpreter import InterpreterBackend as Mine\n"
     )
     monkeypatch.chdir(tmp_path)
-    worker = Worker("mine:Mine", tmp_path / "scratch")
+    worker = Worker("mine:Mine", Workplace(tmp_path / "scratch"))
     worker.close()
     assert worker.hello.name == "interpreter"
 
@@ -204,7 +267,7 @@ def test_the_shipped_backends_are_registered() -> None:
 
 
 def test_close_ends_the_process(tmp_path: Path) -> None:
-    worker = Worker("interpreter", tmp_path)
+    worker = Worker("interpreter", Workplace(tmp_path))
     process = worker.process.popen
     worker.close()
     assert process.returncode is not None

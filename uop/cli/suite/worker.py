@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
@@ -47,14 +46,15 @@ def check(executable: str, arguments: tuple[str, ...], timeout: float, log: Path
     from uop.conformance.backends import COMMAND
     from uop.conformance.protocol.check import check as checked
     from uop.conformance.protocol.log import ProtocolLog
+    from uop.conformance.workers.processes import workplace
     from uop.conformance.workers.transport import Allowance
 
     allowance = Allowance.within(timeout)
     name = COMMAND + shlex.join([executable.removeprefix(COMMAND), *arguments])
-    with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
+    with workplace() as place:
         begin(log, name)
         lines = None if log is None else ProtocolLog(log)
-        found = checked(name, Path(folder), allowance, lines)
+        found = checked(name, place, allowance, lines)
     for line in found.notes:
         click.echo(line)
     for deviation in found.deviations:
