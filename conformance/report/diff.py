@@ -1,27 +1,40 @@
-"""Compares two reports: what got better and what got worse."""
+"""Compares two reports: what got better and what got worse.
+
+A run that ends early judges as many cases as the machine lets it. Of such runs only the cases that
+both have judged are compared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 
+from uop.conformance.judging.verdict import Status
 from uop.conformance.report.model import (
     SKIPPED,
     Cell,
     Conclusion,
     Failure,
     KnownFailure,
+    Place,
     Report,
+    cell_of,
+    conclusion_of,
     counted,
+    listed_id,
 )
 from uop.conformance.report.options import ReportedOptions, in_words
+from uop.conformance.report.tally import NOT_RUN, STATUSES
 
 VERDICTS = (Conclusion.CONFORMS, Conclusion.INCONCLUSIVE, Conclusion.DOES_NOT)
 """The conclusions, best first."""
 DEMANDS = frozenset({"profile", "known"})
 """Options that `notes` does not list: the profile and the known failures are compared apart."""
-STATES = {"failed": 3, "known": 3, "not run": 2, "skipped": 1, "passed": 0}
+CARD = "card"
+"""The level of a choice that is made in two ways."""
+SEVERITY = {"failed": 3, "known": 3, "not run": 2, "skipped": 1, "passed": 0}
 """The severity of each state of a cell. A known failure is as bad as an unknown one."""
 
 
@@ -58,7 +71,95 @@ def changes(a: Report, b: Report) -> list[Change]:
 
 
 def _changes(a: Report, b: Report) -> list[Change]:
-    return [*_verdict(a, b), *_cells(a, b), *_causes(a, b), *_lines(a, b)]
+    if _ends_early(a, b):
+        a, b = _shared(a, b)
+    return [*_verdict(a, b), *_causes(a, b), *_cells(a, b), *_lines(a, b)]
+
+
+def _shared(a: Report, b: Report) -> tuple[Report, Report]:
+    """Two reports as if their runs had judged only what both have judged.
+
+    A report that does not list its cases shows that of its ops and dtypes alone: then failures
+    alone are compared.
+    """
+    before, after = _statuses(a), _statuses(b)
+    if before and after:
+        return _restricted(a, before, after), _restricted(b, after, before)
+    judged = [{cell.place for cell in one.cells if cell.programs} for one in (a, b)]
+    return _of_failures(a, judged[0] & judged[1]), _of_failures(b, judged[0] & judged[1])
+
+
+def _of_failures(report: Report, places: Collection[Place]) -> Report:
+    """A report without what it says of anything but failures in some cells."""
+    plain = {"skipped_reason": None, "skipped": {}, "max_ulp": 0.0}
+    cells = tuple(replace(c, **plain) for c in report.cells if c.place in places)  # type: ignore[arg-type]
+    verdict = conclusion_of(_failing(report) or report.stale, False, 1)
+    return replace(report, cells=cells, summary=replace(report.summary, verdict=verdict))
+
+
+def _ends_early(a: Report, b: Report) -> bool:
+    """Whether one of two runs need not have judged all that it was asked for."""
+    return any(
+        one.options.seconds is not None or one.summary.interrupted or bool(one.summary.lost)
+        for one in (a, b)
+    )
+
+
+def _statuses(report: Report) -> dict[str, Status]:
+    """The status of each case that a run has judged, by id."""
+    return {
+        listed_id(name, index): STATUSES[mark]
+        for name, marks in report.cases.items()
+        for index, mark in enumerate(marks)
+        if mark != NOT_RUN
+    }
+
+
+def _restricted(report: Report, own: Mapping[str, Status], other: Mapping[str, Status]) -> Report:
+    """A report as if its run had judged the cases alone that the other one has judged too.
+
+    It has the causes of which a case passed there. Largest errors stay where both have judged the
+    same cases of an op and a dtype.
+    """
+    counts: dict[Place, Counter[Status]] = {}
+    for id in own.keys() & other.keys():
+        counts.setdefault(cell_of(id), Counter())[own[id]] += 1
+    unlike = {cell_of(id) for id in own.keys() ^ other.keys()}
+    cells = [
+        replace(
+            _cell_of(cell, counts[cell.place]), max_ulp=0 if cell.place in unlike else cell.max_ulp
+        )
+        for cell in report.cells
+        if cell.place in counts
+    ]
+    total = sum(counts.values(), Counter())
+    failures = tuple(
+        failure
+        for failure in report.failures
+        if failure.level == CARD or any(other.get(id) is Status.PASSED for id in failure.cases)
+    )
+    wrong = total[Status.FAILED] + total[Status.CRASHED]
+    summary = replace(
+        report.summary,
+        verdict=conclusion_of(wrong or report.stale, not total, wrong + total[Status.PASSED]),
+        failed=total[Status.FAILED],
+        crashed=total[Status.CRASHED],
+        known=total[Status.KNOWN],
+    )
+    return replace(report, cells=tuple(cells), failures=failures, summary=summary)
+
+
+def _cell_of(cell: Cell, counts: Mapping[Status, int]) -> Cell:
+    """A cell with other counts."""
+    failed = counts[Status.FAILED] + counts[Status.CRASHED]
+    skipped = counts[Status.SKIPPED]
+    return replace(
+        cell,
+        programs=failed + counts[Status.PASSED] + counts[Status.KNOWN],
+        failed=failed,
+        known=counts[Status.KNOWN],
+        skipped={cell.skipped_reason or "": skipped} if skipped else {},
+    )
 
 
 def _by_backend(report: Report) -> Mapping[str, Report]:
@@ -78,8 +179,24 @@ def notes(a: Report, b: Report) -> list[str]:
         ("other backends", *(tuple(_by_backend(report))[1:] for report in (a, b))),
         ("cut short", a.summary.interrupted, b.summary.interrupted),
     ]
-    lines = (f"{name}: {in_words(x)}, then {in_words(y)}" for name, x, y in parts if x != y)
-    return list(dict.fromkeys(lines))
+    lines = (f"not the same {n}: {in_words(x)}, then {in_words(y)}" for n, x, y in parts if x != y)
+    return [*dict.fromkeys(lines), *_reached(a, b)]
+
+
+def _reached(a: Report, b: Report) -> Iterator[str]:
+    """How many cases are compared, where a run ended early."""
+    if _ends_early(a, b):
+        before, after = _statuses(a), _statuses(b)
+        both, first, second = (
+            before.keys() & after.keys(),
+            before.keys() - after,
+            after.keys() - before,
+        )
+        if first or second:
+            yield (
+                f"compared on the {counted(len(both), 'case')} that both runs judged; the first "
+                f"judged {len(first):,} more, the second {len(second):,}"
+            )
 
 
 def _who(report: Report) -> str:
@@ -112,7 +229,7 @@ def _verdict_of(report: Report) -> str:
 
 def _failing(report: Report) -> int:
     """The number of failures, known or not."""
-    twofold = sum(failure.level == "card" for failure in report.failures)
+    twofold = sum(failure.level == CARD for failure in report.failures)
     return report.summary.wrong + report.summary.known + twofold
 
 
@@ -125,7 +242,7 @@ def _cells(a: Report, b: Report) -> Iterator[Change]:
 def _cell(name: str, a: Cell | None, b: Cell | None) -> Iterator[Change]:
     """The changes of a cell: its state, or else its counts."""
     before, after = _words_on(a), _words_on(b)
-    turn = _turn(*(STATES[cell.state if cell else "not run"] for cell in (a, b)))
+    turn = _turn(*(SEVERITY[cell.state if cell else "not run"] for cell in (a, b)))
     if turn is not Turn.NEITHER:
         yield Change(turn, f"{name}: {before}, then {after}")
     elif a is not None and b is not None:

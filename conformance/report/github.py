@@ -1,4 +1,4 @@
-"""Writes a report for GitHub: an annotation per cause, and a job summary in Markdown.
+"""Writes a report for GitHub: short annotations, and a job summary in Markdown with the rest.
 
 Annotations refer to files of the checkout. Repros are not among them: the text has the case.
 """
@@ -13,12 +13,14 @@ from pathlib import Path
 
 from uop.conformance.report.model import Conclusion, Failure, Report
 from uop.conformance.report.terminal import Log
-from uop.conformance.report.text import figures_line, next_lines, verdict_line
+from uop.conformance.report.text import clipped, figures_line, next_lines, verdict_line
 from uop.conformance.run.commands import repro_command
 from uop.conformance.suite.case import OWN_ID
 
 MOST = 10
-"""The most annotations of one kind that GitHub shows per step."""
+"""The most annotations: GitHub shows no more per step."""
+LONGEST = 300
+"""The most characters of the text of an annotation."""
 FILE_AND_LINE = re.compile(r"(?P<file>.+?):(?P<line>\d+): ")
 MARKS = {Conclusion.CONFORMS: "✅", Conclusion.DOES_NOT: "❌", Conclusion.INCONCLUSIVE: "⚠️"}
 
@@ -45,24 +47,29 @@ class GitHub(Log):
 
 
 def commands(report: Report) -> list[str]:
-    """An `::error` for each cause and each stale line; a single one for an inconclusive run."""
+    """An `::error` for each cause and each stale line, of which the last says how many are more; a
+    single one for an inconclusive run.
+    """
     if report.conclusion is Conclusion.INCONCLUSIVE:
         return [_command("error", verdict_line(report), title="inconclusive")]
     lines = [
         _command(
             "error",
-            f"{f.details}\n{repro_command(report.options, f.repro)}\n{f.text}",
+            f"{f.message.partition(chr(10))[0]}\n{repro_command(report.options, f.repro)}",
             **_place_of_case(report, f),
             title=f"{f.id}: {f.signature}",
         )
-        for f in report.failures[:MOST]
+        for f in report.failures
     ]
     lines += [
         _command("error", stale, **_place_of_line(stale), title="known failure")
-        for stale in report.stale[:MOST]
+        for stale in report.stale
     ]
-    more = len(report.failures) - MOST
-    return [*lines, _command("notice", f"{more} more causes")] if more > 0 else lines
+    more = len(lines) - MOST
+    if more > 0:
+        said = f"{more + 1} more, in the summary and the report"
+        return [*lines[: MOST - 1], _command("notice", said)]
+    return lines
 
 
 def markdown(report: Report) -> str:
@@ -121,8 +128,8 @@ def _place(path: Path, line: int) -> dict[str, str]:
 
 def _command(kind: str, message: str, **places: str) -> str:
     """A workflow command with escaped text."""
-    where = ",".join(f"{name}={_property(value)}" for name, value in places.items())
-    return f"::{kind}{' ' + where if where else ''}::{_escaped(message)}"
+    where = ",".join(f"{k}={_property(clipped(v, LONGEST))}" for k, v in places.items())
+    return f"::{kind}{' ' + where if where else ''}::{_escaped(clipped(message, LONGEST))}"
 
 
 def _escaped(text: str) -> str:

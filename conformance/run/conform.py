@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from uop.conformance.report.model import Conclusion, KnownFailure, Report, Stren
 from uop.conformance.report.tally import untried
 from uop.conformance.run.causes import AnyPool
 from uop.conformance.run.clock import JUDGING, SEARCHING
+from uop.conformance.run.known import KnownLine
 from uop.conformance.run.options import Options
 from uop.conformance.run.order import in_turns
 from uop.conformance.run.replay import conclusions
@@ -26,10 +29,12 @@ from uop.conformance.run.selection import groups_of, in_shard, is_narrowed, sele
 from uop.conformance.run.tasks import Observe, tasks_of
 from uop.conformance.suite.case import LEVELS, CaseId
 from uop.conformance.suite.generate import further
-from uop.spec.errors import UopError
+from uop.spec.errors import BackendError, UopError
 
 LEAST_SEARCH = 150.0
 """Without a time, causes are looked for as long as judging took, or these seconds."""
+MARGIN = 1.25
+"""By so much more time than a run has had for each case it is told to take."""
 FURTHER = {"smoke": 0, "default": 256, "full": 2048}
 """By effort the most cases that a run adds for points that the selected cases do not cover."""
 FURTHER_OF_EACH = 3
@@ -41,6 +46,8 @@ class Conformance(Run):
     """A run of the suite."""
 
     ids: list[CaseId] = field(default_factory=list)
+    known_now: dict[Path, Conclusion] = field(default_factory=dict)
+    """The verdicts on the programs of known failures, as they are now."""
 
     def prepare(self) -> None:
         """Also raise PassError where the suite has no case for an op."""
@@ -59,6 +66,9 @@ class Conformance(Run):
         return len(self.ids)
 
     def examine(self, pool: AnyPool, size: int) -> None:
+        with suppress(UopError):
+            # What fails here is tried again at the end, and says why then.
+            self._try_known()
         if self.clock.limit is not None:
             self._judge_cases(pool, self.ids, size, self.clock.at(JUDGING))
             self.judge_again(pool, self.ids)
@@ -88,9 +98,20 @@ class Conformance(Run):
             vocabulary=self.vocabulary,
         )
         # What one shard lacks another one may have: `uop merge` decides.
-        report = replace(report, summary=replace(report.summary, missing=missing))
+        summary = replace(report.summary, missing=missing)
+        if summary.open_because and not self.lost:
+            summary = replace(summary, open_because=summary.open_because + self._more_time())
+        report = replace(report, summary=summary)
         ledger, strength = self.ledger.sums(self.tally), self._strength(hello)
         return replace(report, ledger=ledger, strength=strength)
+
+    def _more_time(self) -> str:
+        """The time in which all cases would be judged, by the rate of this run; empty: all were."""
+        judged = sum(self.tally.counts.values())
+        if self.clock.limit is None or not 0 < judged < len(self.ids):
+            return ""
+        minutes = self.clock.limit / 60 * len(self.ids) / judged * MARGIN
+        return f"; at this rate --time {math.ceil(minutes)}m would do"
 
     def _judge_cases(
         self, pool: AnyPool, ids: list[CaseId], size: int, deadline: float | None
@@ -112,22 +133,39 @@ class Conformance(Run):
         self.find_causes(pool, self.clock.at(SEARCHING) or least)
 
     def _known(self) -> tuple[KnownFailure, ...]:
-        """Run the programs of the known failures; returns the state of each entry."""
-        options = self.options
-        narrowed = is_narrowed(options) or options.levels != LEVELS or bool(options.shard)
-        entries = self.known_failures.selected({str(id) for id in self.ids} if narrowed else None)
-        now: dict[Path, Conclusion] = {}
-        if entries and not self.lost and not self.interrupted:
-            repros = list(dict.fromkeys(map(self.known_failures.file.repro_of, entries)))
+        """The state of each entry about this run, once the programs of all have been run."""
+        if not self.lost and not self.interrupted:
             try:
-                now = conclusions(
-                    repros, self.options.backend, self.options.log, self.clock.deadline
-                )
+                self._try_known()
             except KeyboardInterrupt:
                 self.interrupted = True
             except UopError as error:
-                self.lost = f"the programs of {self.options.known} cannot be judged: {error}"
-        return tuple(self.known_failures.results(entries, now, self.clock.is_in_time))
+                self.lost = str(error)
+        in_time = self.clock.is_in_time
+        return tuple(self.known_failures.results(self._entries(), self.known_now, in_time))
+
+    def _try_known(self) -> None:
+        """Run the programs of known failures that have not been run: first of all in a run.
+
+        BackendError where the backend is lost on them.
+        """
+        paths = dict.fromkeys(map(self.known_failures.file.repro_of, self._entries()))
+        if repros := [path for path in paths if path not in self.known_now]:
+            options = self.options
+            try:
+                self.known_now |= conclusions(
+                    repros, options.backend, options.log, self.clock.deadline
+                )
+            except UopError as error:
+                what = f"the programs of {options.known} cannot be judged"
+                raise BackendError(f"{what}: {error}") from None
+
+    def _entries(self) -> list[KnownLine]:
+        """The entries about this run."""
+        options = self.options
+        narrowed = is_narrowed(options) or options.levels != LEVELS or bool(options.shard)
+        ids = {str(id) for id in self.ids} if narrowed else None
+        return self.known_failures.selected(ids)
 
     def _judge_further(self, pool: AnyPool, size: int) -> list[CaseId]:
         """Judge more cases for points that the ledger lacks, until it gains none; returns ids."""

@@ -238,9 +238,13 @@ class KnownFailures:
         return is_known
 
     def causes(self) -> tuple[Failure, ...]:
-        """The entries that hold today for any dtypes, as causes."""
-        entries = (e for e in self.file.entries if e.dtypes and not e.has_expired(self.today))
+        """The entries that hold today for a signature, as causes."""
+        entries = (e for e in self.file.entries if e.signature and not e.has_expired(self.today))
         return tuple(entry.cause for entry in entries)
+
+    def covers_any_dtypes(self, cause: Failure) -> bool:
+        """Whether an entry covers what its program explains with other dtypes too."""
+        return any(e.dtypes and e.signature == cause.signature for e in self.file.entries)
 
     def selected(self, ids: Collection[str] | None) -> list[KnownLine]:
         """The entries to run the programs of: all, or those about `ids` where a run is narrowed."""

@@ -172,8 +172,17 @@ class Run:
         """
         left = False
         for cause in self.causes.known:
-            if ids := self.causes.cases_of(cause):
+            ids = self.causes.cases_of(cause)
+            if not self.known_failures.covers_any_dtypes(cause):
+                own = [id for id in ids if id not in self.causes.of_other_dtypes]
+                left |= len(own) < len(ids)
+                ids = own
+            if ids:
                 self._accept(cause, ids)
+            self.causes.remove(cause)
+        # What one of the others has not explained now it never does.
+        wide = filter(self.known_failures.covers_any_dtypes, self.causes.known)
+        self.causes.known = tuple(wide)
         for cause in self.causes.results():
             own = [id for id in cause.cases if id not in self.causes.of_other_dtypes]
             left |= self._accept(cause, own) and len(own) < len(cause.cases)

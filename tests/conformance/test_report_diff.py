@@ -9,7 +9,7 @@ import pytest
 from reports import FAILED, FAILURE, PASSED, SKIPPED, report
 
 from uop.conformance.judging.verdict import Status, Verdict
-from uop.conformance.report.diff import Turn, changes, notes
+from uop.conformance.report.diff import Change, Turn, changes, notes
 from uop.conformance.report.model import KnownFailure, Report
 from uop.conformance.report.vote import polled
 
@@ -31,7 +31,7 @@ def test_a_cell_that_fails_is_worse_and_one_that_is_mended_better() -> None:
     cell = "op/EXP2/float32: passed, then failed (1 of 2 programs)"
     verdict = "verdict: conforms, then does not conform"
     cause = f"new cause: {FAILURE.signature}: {FAILURE.id}: {FAILURE.message}"
-    assert told([PASSED], [PASSED, FAILED], failures=(FAILURE,)) == ([verdict, cell, cause], [])
+    assert told([PASSED], [PASSED, FAILED], failures=(FAILURE,)) == ([verdict, cause, cell], [])
     mended = ["verdict: does not conform, then conforms", cell_mended()]
     assert told([PASSED, FAILED], [PASSED]) == ([], mended)
 
@@ -106,8 +106,8 @@ MESSAGE = f"{FAILURE.signature}: {FAILURE.id}: {FAILURE.message}"
             Turn.NEITHER,
             [
                 "verdict: does not conform, then conforms, but for 1 known failure",
-                "op/EXP2/float32: failed (1 of 2 programs), then known to fail (1 of 2 programs)",
                 f"cause known now: {FAILURE.signature}: slow driver",
+                "op/EXP2/float32: failed (1 of 2 programs), then known to fail (1 of 2 programs)",
             ],
         ),
         (
@@ -116,8 +116,8 @@ MESSAGE = f"{FAILURE.signature}: {FAILURE.id}: {FAILURE.message}"
             Turn.NEITHER,
             [
                 "verdict: conforms, but for 1 known failure, then does not conform",
-                "op/EXP2/float32: known to fail (1 of 2 programs), then failed (1 of 2 programs)",
                 f"cause no longer known: {MESSAGE}",
+                "op/EXP2/float32: known to fail (1 of 2 programs), then failed (1 of 2 programs)",
             ],
         ),
         (
@@ -154,8 +154,8 @@ MESSAGE = f"{FAILURE.signature}: {FAILURE.id}: {FAILURE.message}"
             Turn.NEITHER,
             [
                 "verdict: does not conform, then conforms, but for 1 known failure",
-                "op/EXP2/float32: failed (1 of 2 programs), then known to fail (1 of 2 programs)",
                 f"cause known now: {FAILURE.signature}: slow driver",
+                "op/EXP2/float32: failed (1 of 2 programs), then known to fail (1 of 2 programs)",
                 f"known failure {FAILURE.signature}: expired, then known",
             ],
         ),
@@ -184,7 +184,7 @@ def test_of_several_backends_each_is_compared_with_itself() -> None:
         (Turn.WORSE, "some: verdict: conforms, then does not conform"),
         (Turn.WORSE, "some: op/EXP2/float32: passed, then failed (1 of 1 program)"),
     ]
-    assert "other backends: b,c, then some" in notes(a, b)
+    assert "not the same other backends: b,c, then some" in notes(a, b)
     assert changes(a, report(PASSED, backend="d")) == []
 
 
@@ -192,6 +192,73 @@ def test_what_makes_reports_hard_to_compare_is_noted() -> None:
     a, b = report(PASSED), report(PASSED, backend="other")
     assert notes(a, a) == []
     assert notes(a, b) == [
-        "backend: some 1 device, then other 1 device",
-        "backend: some, then other",
+        "not the same backend: some 1 device, then other 1 device",
+        "not the same backend: some, then other",
     ]
+
+
+def timed(*verdicts: Verdict, **fields: Any) -> Report:
+    made = report(*verdicts, **fields)
+    return replace(made, options=replace(made.options, seconds=60.0))
+
+
+SIXTH = replace(SKIPPED, id="op/EXP2/float32/edges/6@2")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        (SIXTH,),
+        (SIXTH, replace(PASSED, id="op/SIN/float16/edges/7@2")),
+        (replace(PASSED, id="op/EXP2/float32/edges/8@2", max_ulp=9.0), SKIPPED),
+    ],
+    ids=["a skip", "another op", "a larger error"],
+)
+def test_what_only_the_faster_of_two_timed_runs_has_reached_is_nothing(
+    more: tuple[Verdict, ...],
+) -> None:
+    slow, fast = timed(PASSED), timed(PASSED, *more)
+    assert changes(slow, fast) == changes(fast, slow) == []
+    said = f"the 1 case that both runs judged; the first judged 0 more, the second {len(more)}"
+    assert notes(slow, fast) == [f"compared on {said}"]
+    assert changes(report(PASSED), report(PASSED, *more))
+
+
+def test_a_failure_counts_where_both_runs_have_reached_its_case() -> None:
+    cause = replace(FAILURE, cases=(FAILED.id,))
+    fast = timed(PASSED, FAILED, failures=(cause,))
+    assert changes(timed(PASSED), fast) == changes(fast, timed(PASSED)) == []
+    passed = timed(PASSED, replace(PASSED, id=FAILED.id))
+    found = [(c.turn, c.text) for c in changes(passed, fast)]
+    assert found == [
+        (Turn.WORSE, "verdict: conforms, then does not conform"),
+        (Turn.WORSE, f"new cause: {MESSAGE}"),
+        (Turn.WORSE, "op/EXP2/float32: passed, then failed (1 of 2 programs)"),
+    ]
+    assert {c.turn for c in changes(fast, passed)} == {Turn.BETTER}
+
+
+def test_a_timed_run_that_found_no_time_for_a_cause_has_the_same_failure() -> None:
+    cause = replace(FAILURE, cases=(FAILED.id,))
+    assert changes(timed(FAILED), timed(FAILED, failures=(cause,))) == []
+
+
+def test_a_case_that_both_reach_and_the_second_skips_is_worse() -> None:
+    other = replace(PASSED, id=FAILED.id)
+    (change,) = changes(timed(PASSED, other), timed(replace(SKIPPED, id=PASSED.id), other))
+    assert change == Change(Turn.WORSE, "op/EXP2/float32: skipped 0, then 1")
+
+
+def test_timed_runs_without_a_list_of_cases_are_compared_by_their_failures() -> None:
+    def listless(one: Report) -> Report:
+        return replace(one, cases={})
+
+    slow, fast = listless(timed(PASSED)), listless(timed(PASSED, SIXTH, SKIPPED))
+    assert changes(slow, fast) == changes(fast, slow) == []
+    found = changes(slow, listless(timed(PASSED, FAILED, failures=(FAILURE,))))
+    assert [c.turn for c in found] == [Turn.WORSE] * 3
+
+
+def test_an_inconclusive_timed_run_is_no_worse_than_one_that_conforms() -> None:
+    open_one = timed(PASSED, missing=("EXP2 float16: no time",))
+    assert changes(timed(PASSED), open_one) == []

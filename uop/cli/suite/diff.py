@@ -19,8 +19,9 @@ def command(before: Path, after: Path) -> int:
     """Compare two reports: what is better now, and what is worse.
 
     A is the older report, B the newer one, both written by `uop conform --json`. It compares the
-    verdict, each level, op and dtype, the causes of failure, the largest errors and the skipped
-    cases. A failure that became known, or is no longer known, counts as neither. It exits with 1 if
+    verdict, the causes of failure, each level, op and dtype, the largest errors and the skipped
+    cases. Where a run ended early, by --time or Ctrl-C, only the cases that both have judged count.
+    A failure that became known, or is no longer known, counts as neither. It exits with 1 if
     something is worse.
     """
     from uop.conformance.report.diff import Turn, changes, notes
@@ -28,7 +29,7 @@ def command(before: Path, after: Path) -> int:
 
     a, b = read_report(before), read_report(after)
     for note in notes(a, b):
-        click.echo(f"note: not the same {note}")
+        click.echo(f"note: {note}")
     found = changes(a, b)
     by_turn = {turn: [change.text for change in found if change.turn is turn] for turn in Turn}
     for turn, lines in by_turn.items():
