@@ -21,7 +21,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from uop.conformance.backends.children import Child, EndedError
-from uop.conformance.backends.tinygrad import TARGETS, load
+from uop.conformance.backends.tinygrad_library import TARGETS, load
 from uop.conformance.finding_systems import (
     FOLDER,
     GROUPS,

@@ -17,6 +17,7 @@ from hypothesis.errors import Unsatisfiable
 from uop.conformance.checks import OBSERVED
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.lowering import not_listed
+from uop.conformance.judging.self_test import require_fit
 from uop.conformance.judging.verdict import CaseFailure, Status
 from uop.conformance.plugin import JUDGED
 from uop.conformance.profile.card import observe
@@ -31,7 +32,7 @@ from uop.conformance.suite.levels.group import Group
 from uop.conformance.suite.vocabulary import vocabulary_of
 from uop.conformance.workers.processes import Workplace
 from uop.conformance.workers.sessions import known, start
-from uop.spec.errors import BackendError, UopError
+from uop.spec.errors import BackendError, UnfitError, UopError
 from uop.spec.text.profile_text import parse_profile
 
 TRIES = 60
@@ -58,6 +59,9 @@ def judge(
     try:
         known(name)
         session = start(name, Workplace(tmp_path_factory.mktemp("backend")))
+        require_fit(session)
+    except UnfitError as error:
+        pytest.skip(str(error))
     except UopError as error:
         request.session.shouldstop = str(error)
         pytest.fail(str(error), pytrace=False)

@@ -133,6 +133,10 @@ class JudgeLostError(UopError):
     """The processes that judge end before they can; nothing is known of the backend."""
 
 
+class UnfitError(BackendError):
+    """An adapter was not written for the installed version of its library."""
+
+
 class LaunchError(BackendError):
     """A kernel was built, but went wrong when it ran."""
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import version
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -15,19 +14,19 @@ import numpy as np
 from uop.conformance.adapters.builder import Builder
 from uop.conformance.adapters.compositions import compositions
 from uop.conformance.adapters.walk import UNCOMPUTED
-from uop.conformance.backends.attempt import problem_of
+from uop.conformance.backends.attempt import ERRORS, raised
+from uop.conformance.backends.versions import fitting, version_of
 from uop.conformance.protocol.types import (
     Hello,
     Limits,
     Outcome,
     Outputs,
-    Problem,
     ProblemKind,
     Program,
 )
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.dtype import DType
-from uop.spec.errors import LackingError, UnsupportedError, UopError
+from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.graph import slots_of
 from uop.spec.text.program import parse
 from uop.spec.uop import UOp
@@ -40,15 +39,6 @@ RunAll = Callable[[Sequence[Inputs]], Sequence[Sequence[Array]]]
 P = TypeVar("P")
 T = TypeVar("T")
 R = TypeVar("R")
-SHOWN = 300
-ERRORS: tuple[type[Exception], ...] = (
-    ArithmeticError,
-    MemoryError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-"""The errors that most libraries raise for what they cannot do."""
 
 
 class LibraryBackend(ABC):
@@ -65,6 +55,10 @@ class LibraryBackend(ABC):
     """The most programs in one call."""
     errors = ERRORS
     """The errors of the library."""
+    tested: tuple[str, ...] = ()
+    """The versions of the package that the adapter was tested with: `0.14` is every 0.14.x. None
+    where the class itself is judged, not a library by it.
+    """
 
     def start(self) -> str:
         """Import the library; the name of the device. UnsupportedError where it is missing."""
@@ -79,13 +73,14 @@ class LibraryBackend(ABC):
         return {}
 
     def hello(self) -> Hello:
-        device = self.start()
+        with fitting(self.distribution, self.tested):
+            device = self.start()
+            supports = self.supports()
         table = compositions(self.builder.ops, self.builder.partial)
-        supports = self.supports()
         lacking = {name for name, kinds in supports.items() if not kinds}
         return Hello(
             self.name,
-            version(self.distribution),
+            version_of(self.distribution),
             device,
             frozenset(op.name for op in {*table, *UNCOMPUTED} if op.name not in lacking),
             frozenset(dtype.name for dtype in self.dtypes),
@@ -101,10 +96,16 @@ class LibraryBackend(ABC):
                 for op, ps in {**table, **self.builder.composes}.items()
                 if ps and op.name not in lacking
             },
+            tested=self.tested,
         )
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
         return [self._outcome(program) for program in programs]
+
+    @property
+    def _caught(self) -> tuple[type[Exception], ...]:
+        """The errors that are reported as problems of a program."""
+        return (UopError, *self.errors)
 
     def _outcome(self, program: Program) -> Outcome:
         kind = ProblemKind.COMPILE
@@ -113,10 +114,8 @@ class LibraryBackend(ABC):
             run = self.compiled(root)
             kind = ProblemKind.INTERNAL
             return Outputs(tuple(owned(run(inputs)) for inputs in batches_of(root, program)))
-        except UopError as error:
-            return refused(error)
-        except self.errors as error:
-            return problem(kind, error)
+        except self._caught as error:
+            return raised(kind, error)
 
 
 class JointBackend(LibraryBackend, Generic[P]):
@@ -144,13 +143,13 @@ class JointBackend(LibraryBackend, Generic[P]):
             try:
                 root = parse(program.text)
                 job = _Job(place, self.prepared(root), batches_of(root, program))
-            except UopError as error:
-                outcomes[place] = refused(error)
+            except self._caught as error:
+                outcomes[place] = raised(ProblemKind.COMPILE, error)
             else:
                 jobs += [job] * bool(job.batches)
-        for part, run in bisect(jobs, self._compiled, self.errors):
+        for part, run in bisect(jobs, self._compiled, self._caught):
             if isinstance(run, Exception):
-                outcomes[part[0].place] = problem(ProblemKind.COMPILE, run)
+                outcomes[part[0].place] = raised(ProblemKind.COMPILE, run)
             else:
                 results = self._ran(run, part)
                 outcomes |= {job.place: r for job, r in zip(part, results, strict=True)}
@@ -164,9 +163,9 @@ class JointBackend(LibraryBackend, Generic[P]):
         rounds = range(max(len(job.batches) for job in jobs))
         try:
             every = [[owned(r) for r in run([job.batch(n) for job in jobs])] for n in rounds]
-        except self.errors as error:
+        except self._caught as error:
             if len(jobs) == 1:
-                return [problem(ProblemKind.INTERNAL, error)]
+                return [raised(ProblemKind.INTERNAL, error)]
             return [o for job in jobs for o in self._ran(self._compiled([job]), [job])]
         return [
             Outputs(tuple(results[k] for results in every[: len(job.batches)]))
@@ -195,21 +194,6 @@ def batches_of(root: UOp, program: Program) -> list[Inputs]:
 def owned(results: Sequence[Array]) -> tuple[Array, ...]:
     """Copies of results: a library may overwrite or free its memory on the next run."""
     return tuple(np.array(a) for a in results)
-
-
-def problem(kind: ProblemKind, error: Exception) -> Problem:
-    """The problem that reports an error of a library; what it does not implement is unsupported."""
-    if isinstance(error, NotImplementedError):
-        kind = ProblemKind.UNSUPPORTED
-    return Problem(kind, f"{type(error).__name__}: {error}"[:SHOWN])
-
-
-def refused(error: UopError) -> Problem:
-    """The problem that reports an error of the walk. A reason to skip is one for all programs: it
-    does not name the node.
-    """
-    made = problem_of(error)
-    return replace(made, message=error.title) if isinstance(error, LackingError) else made
 
 
 def imported(extra: str, *names: str) -> list[ModuleType]:

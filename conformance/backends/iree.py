@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from uop.conformance.adapters.backend import ERRORS, imported
+from uop.conformance.adapters.backend import imported
+from uop.conformance.backends.attempt import ERRORS
 from uop.conformance.backends.stablehlo import ModuleBackend
 from uop.interpreter.numeric.storage import Array
 
@@ -21,7 +22,7 @@ OPTIONS = (
 class IREEBackend(ModuleBackend):
     """IREE with the target llvm-cpu, run in the calling thread."""
 
-    name, distribution = "iree", "iree-base-runtime"
+    name, distribution, tested = "iree", "iree-base-runtime", ("3.13",)
     programs = 8
     """Compiling one takes more than a second."""
     profile = "contract=true ftz=bfloat16,float32,float64 decomposed=POW excess_precision=bfloat16"

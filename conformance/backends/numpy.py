@@ -15,6 +15,7 @@ class NumpyBackend(LibraryBackend):
     """numpy, op by op."""
 
     name, distribution, builder, dtypes = "numpy", "numpy", ArrayBuilder, frozenset(VALUES)
+    tested = ("2.1", "2.2", "2.3", "2.4", "2.5")
 
     def start(self) -> str:
         np.seterr(all="ignore")

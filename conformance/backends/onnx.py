@@ -12,7 +12,7 @@ from uop.conformance.adapters.backend import Inputs, LibraryBackend, Run, import
 from uop.conformance.adapters.cells import cells
 from uop.conformance.adapters.onnx.dtypes import ELEMENTS, element_of
 from uop.conformance.adapters.onnx.graph import Tensor, model
-from uop.conformance.adapters.onnx.package import onnx
+from uop.conformance.adapters.onnx.package import TESTED, onnx
 from uop.conformance.adapters.onnx.probe import taken
 from uop.conformance.adapters.onnx.schemas import Takes
 from uop.conformance.adapters.onnx.write import OnnxBuilder, written
@@ -34,7 +34,7 @@ ERRORS = ("EPFail", "Fail", "InvalidArgument", "InvalidGraph", "RuntimeException
 class OnnxReferenceBackend(LibraryBackend):
     """The reference evaluator of ONNX, in numpy."""
 
-    name, distribution, builder = "onnx-reference", "onnx", OnnxBuilder
+    name, distribution, builder, tested = "onnx-reference", "onnx", OnnxBuilder, TESTED
     dtypes = frozenset({*ELEMENTS.values(), dtypes.index})
 
     def start(self) -> str:
@@ -64,6 +64,7 @@ class OnnxRuntimeBackend(LibraryBackend):
     """ONNX Runtime on the CPU; its argument is the level of optimisation."""
 
     name, distribution, builder = "onnxruntime", "onnxruntime", OnnxBuilder
+    tested = ("1.32",)
     # Its ops on float16 are those on float32 with casts around, which it removes between ops.
     profile = "excess_precision=float16"
     dtypes = frozenset({*ELEMENTS.values(), dtypes.index})

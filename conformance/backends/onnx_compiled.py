@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from uop.conformance.adapters.backend import ERRORS, Inputs, JointBackend, RunAll, imported
+from uop.conformance.adapters.backend import Inputs, JointBackend, RunAll, imported
 from uop.conformance.adapters.cells import cells
 from uop.conformance.adapters.onnx.dtypes import ELEMENTS
 from uop.conformance.adapters.onnx.graph import Tensor, Written, model
@@ -64,7 +64,7 @@ class JointOnnxBackend(JointBackend[Written]):
 class OpenVINOBackend(JointOnnxBackend):
     """OpenVINO's plugin for CPUs. Values of 64 bits are no dtypes of it: it computes in 32."""
 
-    name, distribution, opset = "openvino", "openvino", 22
+    name, distribution, tested, opset = "openvino", "openvino", ("2026.4",), 22
     # It computes narrow floats in float32, fuses and regroups ops, and flushes constants.
     profile = (
         "contract=true reassociate=true ftz=bfloat16,float32 excess_precision=bfloat16,float16"
@@ -120,8 +120,7 @@ def _values(tensor: Any, y: Tensor) -> Array:
 class TVMBackend(JointOnnxBackend):
     """TVM's Relax for the CPU, by LLVM."""
 
-    name, distribution, opset = "tvm", "apache-tvm", 22
-    errors = (*ERRORS, AttributeError, LookupError)
+    name, distribution, tested, opset = "tvm", "apache-tvm", ("0.27",), 22
     dtypes = frozenset({*ELEMENTS.values(), dtypes.index})
 
     def start(self) -> str:

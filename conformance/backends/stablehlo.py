@@ -8,16 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from uop.conformance.adapters.backend import (
-    Inputs,
-    JointBackend,
-    LibraryBackend,
-    Run,
-    RunAll,
-    imported,
-)
+from uop.conformance.adapters.backend import Inputs, JointBackend, LibraryBackend, Run, RunAll
 from uop.conformance.adapters.stablehlo.flat import NAMES
-from uop.conformance.adapters.stablehlo.library import EXTRA, library
+from uop.conformance.adapters.stablehlo.library import DISTRIBUTION, TESTED, XLA, library
 from uop.conformance.adapters.stablehlo.modules import Portable, joined, portable
 from uop.conformance.adapters.stablehlo.write import FlatBuilder
 from uop.interpreter.numeric.storage import Array
@@ -27,7 +20,8 @@ from uop.spec.uop import UOp
 class StableHLOBackend(LibraryBackend):
     """The interpreter of StableHLO's reference, as jaxlib has it."""
 
-    name, distribution, builder, dtypes = "stablehlo", "jaxlib", FlatBuilder, frozenset(NAMES)
+    name, distribution, tested = "stablehlo", DISTRIBUTION, TESTED
+    builder, dtypes = FlatBuilder, frozenset(NAMES)
 
     def start(self) -> str:
         self.library = library()
@@ -69,27 +63,15 @@ class ModuleBackend(JointBackend[Portable]):
 class XLABackend(ModuleBackend):
     """XLA on the CPU."""
 
-    name, distribution = "xla", "jaxlib"
+    name, distribution, tested = "xla", DISTRIBUTION, TESTED
     # JAX's "Sharp Bits" document the flush of subnormals; the flag xla_allow_excess_precision, on
     # by default, keeps narrow floats in float32. The flag xla_cpu_enable_fast_math is off, so that
     # a fused or regrouped sum is a failure.
     profile = "ftz=bfloat16,float32,float64 excess_precision=bfloat16,float16"
 
     def start(self) -> str:
-        self.jax, client = imported(EXTRA, "jax", "jaxlib.xla_client")
-        device = self.jax.devices("cpu")[0]
-        self.client, self.options = device.client, client.CompileOptions()
-        self.devices = client.DeviceList((device,))
-        return f"{self.client.platform}"
+        self.xla = XLA()
+        return self.xla.platform
 
     def loaded(self, text: str) -> Callable[[list[Array]], Sequence[Any]]:
-        executable = self.client.compile_and_load(text.encode(), self.devices, self.options)
-
-        def run(arguments: list[Array]) -> Sequence[Any]:
-            # Without it JAX halves numbers of 64 bits; as a setting it would hold for the process.
-            with self.jax.enable_x64(True):
-                buffers = [self.jax.device_put(a, self.devices[0]) for a in arguments]
-            results: Sequence[Any] = executable.execute(buffers)
-            return results
-
-        return run
+        return self.xla.loaded(text)

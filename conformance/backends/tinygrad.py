@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import version
 from math import prod
-from subprocess import SubprocessError
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from uop.compiler.runtime.drivers import loader
-from uop.compiler.runtime.trials import choose
+from uop.conformance.backends.attempt import ERRORS, raised
 from uop.conformance.backends.children import Child, EndedError
 from uop.conformance.backends.interpreter import EVERY_DTYPE, is_sharded
-from uop.conformance.backends.tinygrad_graph import COMPOSED, Graph, Language, Node
+from uop.conformance.backends.tinygrad_graph import COMPOSED, Graph
 from uop.conformance.backends.tinygrad_kernel import Kernels, used_slots, written_slots
+from uop.conformance.backends.tinygrad_library import (
+    NAME,
+    TARGETS,
+    TESTED,
+    Language,
+    Node,
+    opened,
+)
+from uop.conformance.backends.versions import version_of
 from uop.conformance.protocol import wire
 from uop.conformance.protocol.types import (
     Hello,
@@ -39,22 +41,12 @@ from uop.spec.ops.names import Op
 from uop.spec.text.program import parse
 from uop.spec.uop import UOp
 
-TARGETS = {"PYTHON": "PYTHON", "CL": "CL", "CPU": "CPU:CLANG", "X86": "CPU:X86"}
-"""The names of targets here and in tinygrad: X86 is its own assembler on its device CPU."""
-
 PROFILE = "pad_fill=zero fp8_saturate=true"
 """Its PAD has no other fill; its fp8 saturates as NVIDIA's headers do by default."""
 ENDED_BY_ZERO = " int_div_traps=true"
 """Its device CPU divides by the instruction of the processor, which traps."""
 
 PROGRAMS = 16
-ERRORS = (
-    *(ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NameError),
-    *(OSError, RuntimeError, SubprocessError, TypeError, ValueError),
-)
-"""The errors that tinygrad raises: its only class of its own is for compilers."""
-SHOWN = 300
-PARTS = ("device", "tensor", "schedule", "engine.realize", "uop.ops", "codegen.opt.postrange")
 AROUND_CALLS = frozenset({Op.SINK, Op.AFTER, Op.BUFFER, Op.PARAM, Op.STACK, Op.CONST, Op.GROUP})
 
 
@@ -84,31 +76,31 @@ class TinygradBackend:
         if self.target not in TARGETS:
             targets = ", ".join(TARGETS)
             raise UnsupportedError(f"tinygrad on {self.target!r}: expected one of {targets}")
-        self.tinygrad = load(self.target)
-        self.language, self.device = Language(self.tinygrad), TARGETS[self.target].partition(":")[0]
+        self.language = opened(self.target)
         self.child = Child(self._answer, Probe, wire.Run)
         try:
             probed = self.child.ask(Probe(), Probed)
         except (EndedError, wire.RefusedError) as error:
             raise UnsupportedError(f"tinygrad on {self.target}: {error}") from None
         return Hello(
-            "tinygrad",
-            version("tinygrad"),
+            NAME,
+            version_of(NAME),
             f"{self.target} ({probed.renderer})",
             frozenset(op.name for op in Op),
             probed.dtypes,
             Limits(PROGRAMS, devices=1),
             forms=frozenset({"tensor", "kernel"}),
-            profile=PROFILE + ENDED_BY_ZERO * (self.device == "CPU"),
+            profile=PROFILE + ENDED_BY_ZERO * (self.language.device == "CPU"),
             variant=self.target,
             composed=COMPOSED,
+            tested=TESTED,
         )
 
     def _capabilities(self) -> Probed | wire.Refused:
         try:
-            renderer = type(self.tinygrad.device.Device[self.device].renderer).__name__
+            renderer = type(self.language.renderer).__name__
         except ERRORS as error:
-            return wire.Refused(_message(error))
+            return wire.Refused(raised(ProblemKind.COMPILE, error).message)
         program = "%0 = PARAM [1] {slot=0, dtype=bfloat16}\n%1 = NEG %0"
         inputs = {0: np.zeros(1, np_dtype(DTYPES["bfloat16"]))}
         has = isinstance(self._outcome(Program(program, (inputs,))), Outputs)
@@ -139,18 +131,15 @@ class TinygradBackend:
             plan = self._plan(root)
             stage = ProblemKind.TRAP
             return Outputs(tuple(plan.run(batch) for batch in program.batches))
-        except (UnsupportedError, NotImplementedError) as error:
-            return Problem(ProblemKind.UNSUPPORTED, str(error))
-        except (self.tinygrad.device.CompileError, *ERRORS) as error:
-            return Problem(stage, _message(error))
+        except (UopError, self.language.compile_error, *ERRORS) as error:
+            return raised(stage, error)
 
     def _plan(self, root: UOp) -> Plan:
         if is_sharded(root):
             raise UnsupportedError("a program for several devices")
-        memory = DeviceBuffers(self.tinygrad, self.language, self.device)
+        memory = DeviceBuffers(self.language)
         if kind_of(root).calls_kernels:
-            kernels = Kernels(self.language, self.tinygrad, self.device, self.target)
-            return _kernels(root, kernels, memory)
+            return _kernels(root, Kernels(self.language), memory)
         graph = Graph(self.language, memory.leaf)
         if root.op is Op.SINK:
             return _effects(root, graph, memory)
@@ -160,8 +149,8 @@ class TinygradBackend:
 class DeviceBuffers:
     """The buffers of a program on a device, by slot."""
 
-    def __init__(self, tinygrad: ModuleType, language: Language, device: str) -> None:
-        self.tinygrad, self.language, self.device = tinygrad, language, device
+    def __init__(self, language: Language) -> None:
+        self.language = language
         self.buffers: dict[int, Node] = {}
 
     def leaf(self, u: UOp) -> Node:
@@ -178,18 +167,7 @@ class DeviceBuffers:
 
     def new(self, u: UOp) -> Node:
         """A flat buffer for the elements of a value."""
-        dtype = self.language.dtype(u.dtype)
-        return self.language.uop.new_buffer(self.device, prod(u.shape), dtype)
-
-    def write(self, buffer: Node, data: bytes) -> None:
-        if data:
-            memory = buffer.buffer.ensure_allocated()
-            memory.allocator._copyin(memory._buf, memoryview(bytearray(data)))
-
-    def read(self, buffer: Node) -> bytes:
-        return (
-            bytes(buffer.buffer.ensure_allocated().as_memoryview()) if prod(buffer.shape) else b""
-        )
+        return self.language.buffer(prod(u.shape), u.dtype)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,18 +180,19 @@ class Plan:
 
     def run(self, batch: Mapping[int, Array]) -> tuple[Array, ...]:
         """Run one batch. Outputs are poisoned before, so that an unwritten one shows."""
+        language = self.memory.language
         for u, buffer in self.filled:
-            self.memory.write(buffer, b"\xa5" * (prod(u.shape) * u.dtype.itemsize))
+            language.write(buffer, b"\xa5" * (prod(u.shape) * u.dtype.itemsize))
         for slot, buffer in self.memory.buffers.items():
             if slot in batch:
-                self.memory.write(buffer, np.ascontiguousarray(batch[slot]).tobytes())
+                language.write(buffer, np.ascontiguousarray(batch[slot]).tobytes())
         if self.linear is not None:
-            # Compiled already, as what its jit keeps.
-            self.memory.tinygrad.engine.realize.run_linear(self.linear, {}, jit=True)
+            language.run(self.linear)
         return tuple(self._result(u, buffer) for u, buffer in self.filled)
 
     def _result(self, u: UOp, buffer: Node) -> Array:
-        return np.frombuffer(self.memory.read(buffer), np_dtype(u.dtype)).reshape(u.shape)
+        data = self.memory.language.read(buffer)
+        return np.frombuffer(data, np_dtype(u.dtype)).reshape(u.shape)
 
 
 def _values(root: UOp, graph: Graph, memory: DeviceBuffers) -> Plan:
@@ -228,7 +207,7 @@ def _values(root: UOp, graph: Graph, memory: DeviceBuffers) -> Plan:
             target = memory.language.reshape(buffer, u.shape)
             store = memory.language.node("STORE", target, value)
             stores.append(memory.language.node("AFTER", target, store))
-    return Plan(memory, _scheduled(memory, stores), filled)
+    return Plan(memory, memory.language.scheduled(stores), filled)
 
 
 def _effects(root: UOp, graph: Graph, memory: DeviceBuffers) -> Plan:
@@ -243,7 +222,7 @@ def _effects(root: UOp, graph: Graph, memory: DeviceBuffers) -> Plan:
     ]
     stored = {slot_of(u.src[0]): u.src[0] for u in stores}
     filled = tuple((stored[slot], memory.buffers[slot]) for slot in sorted(stored))
-    return Plan(memory, _scheduled(memory, effects), filled)
+    return Plan(memory, memory.language.scheduled(effects), filled)
 
 
 def _kernels(root: UOp, kernels: Kernels, memory: DeviceBuffers) -> Plan:
@@ -260,61 +239,5 @@ def _kernels(root: UOp, kernels: Kernels, memory: DeviceBuffers) -> Plan:
         elif u.op not in AROUND_CALLS:
             raise UnsupportedError(f"tinygrad has no {u.op.name} between kernels")
     filled = tuple((written[slot], memory.buffers[slot]) for slot in sorted(written))
-    return Plan(memory, _compiled(memory, memory.language.node("LINEAR", *calls)), filled)
-
-
-def _scheduled(memory: DeviceBuffers, stores: list[Node]) -> Any:
-    if not stores:
-        return None
-    sink = memory.language.uop.sink(*stores)
-    call, _ = memory.tinygrad.tensor.transform_to_call(sink)
-    linear, _ = memory.tinygrad.schedule.create_linear_with_vars(call)
-    return _compiled(memory, linear)
-
-
-def _compiled(memory: DeviceBuffers, linear: Any) -> Any:
-    """Compile and load what a program calls, so that only running is left."""
-    realize = memory.tinygrad.engine.realize
-    compiled = realize.link_linear(realize.compile_linear(linear))
-    for call in compiled.src:
-        if call.src[0].op is memory.language.ops.PROGRAM:
-            # Some devices build the source when they load it.
-            realize.get_runtime(memory.device, call.src[0])
-    return compiled
-
-
-def load(device: str) -> ModuleType:
-    """Import tinygrad and its parts, set to run on a device and to cache nothing on disk."""
-    # tinygrad reads these when it is imported. A cache would outlive the run that filled it.
-    os.environ["DEV"] = TARGETS[device]
-    os.environ["CCACHE"] = "0"
-    # Compilers in further processes would outlive a program that crashes or hangs.
-    os.environ["PARALLEL"] = "0"
-    if device == "CL":
-        _find_opencl()
-    try:
-        tinygrad = import_module("tinygrad")
-    except ImportError as error:
-        raise UnsupportedError(
-            f'{error}; install tinygrad with: pip install "uop[tinygrad]"'
-        ) from error
-    for part in PARTS:
-        import_module(f"tinygrad.{part}")
-    return tinygrad
-
-
-def _find_opencl() -> None:
-    """Make tinygrad load the OpenCL loader of pyopencl, with a driver that builds.
-
-    Loads pyopencl first: otherwise the loader ends the process.
-    """
-    if (library := loader()) is None:
-        return
-    os.environ.setdefault("OPENCL_PATH", str(library))
-    os.environ.update(choose().driver.variables())
-    with suppress(ImportError):
-        import_module("pyopencl._cl")
-
-
-def _message(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:SHOWN]
+    linear = memory.language.compiled(memory.language.node("LINEAR", *calls))
+    return Plan(memory, linear, filled)

@@ -7,9 +7,8 @@ writes them: SUB, NEG, DIV, MULACC, NOT and the comparisons other than CMPLT and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import ModuleType
-from typing import Any
 
+from uop.conformance.backends.tinygrad_library import Language, Node
 from uop.spec.args import (
     ConstArg,
     DTypeArg,
@@ -29,9 +28,6 @@ from uop.spec.properties.shape import index_values
 from uop.spec.uop import UOp
 from uop.spec.walk import outside_bodies, toposort
 
-Node = Any
-"""A node of tinygrad."""
-
 NAMES: dict[Op, str] = {
     **{op: op.name for op in (Op.TRUNC, Op.ADD, Op.MUL, Op.MAX, Op.CMPLT, Op.CMPNE, Op.XOR)},
     **{op: op.name for op in (Op.OR, Op.AND, Op.WHERE, Op.EXP2, Op.LOG2, Op.SIN)},
@@ -45,40 +41,6 @@ NAMES: dict[Op, str] = {
 """The ops of tinygrad with the same operands and no arg."""
 
 REDUCES = (Op.ADD, Op.MUL, Op.MAX)
-
-
-class Language:
-    """The constructors of tinygrad's nodes."""
-
-    def __init__(self, tinygrad: ModuleType) -> None:
-        self.uop, self.dtypes = tinygrad.uop.ops.UOp, tinygrad.dtypes
-        self.ops, self.addrspace = tinygrad.uop.ops.Ops, tinygrad.dtype.AddrSpace
-
-    def node(self, op: str, *src: Node, arg: object = None) -> Node:
-        return self.uop(self.ops[op], src=src, arg=arg)
-
-    def dtype(self, dtype: DType) -> Any:
-        """tinygrad's dtype; `index` is its integer of any size, which it cannot store."""
-        name = "weakint" if dtype is dtypes.index else dtype.name
-        found = getattr(self.dtypes, name, None)
-        if found is None:
-            raise UnsupportedError(f"tinygrad has no {name}")
-        return found
-
-    def constant(self, arg: ConstArg) -> Node:
-        """A constant, a Python number in tinygrad. UnsupportedError for a NaN with a payload."""
-        dtype = arg.dtype
-        if dtype.is_float and dtype.format.is_nan(arg.bits) and arg.bits != dtype.format.nan_bits:
-            raise UnsupportedError("tinygrad keeps no payload and no sign of a constant NaN")
-        return self.uop.const(arg.value, self.dtype(dtype))
-
-    def dims(self, values: Sequence[int]) -> Node:
-        """A shape or offset operand: a STACK, or a constant for one number."""
-        numbers = [self.uop.const(v) for v in values]
-        return numbers[0] if len(numbers) == 1 else self.node("STACK", *numbers)
-
-    def reshape(self, x: Node, shape: Sequence[int]) -> Node:
-        return self.node("RESHAPE", x, self.dims(shape))
 
 
 class Graph:

@@ -6,9 +6,9 @@ tinygrad puts a gate into the index: where it is false, the index is Invalid and
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType
 
-from uop.conformance.backends.tinygrad_graph import NAMES, RULES, Language, Node
+from uop.conformance.backends.tinygrad_graph import NAMES, RULES
+from uop.conformance.backends.tinygrad_library import Language, Node
 from uop.conformance.backends.tinygrad_opts import (
     Loop,
     Optimizer,
@@ -40,10 +40,9 @@ OWN_REGISTERS = 1000
 class Kernels:
     """The translation of kernels for a device, which users know as a target."""
 
-    def __init__(self, language: Language, tinygrad: ModuleType, device: str, target: str) -> None:
-        self.language, self.tinygrad, self.target = language, tinygrad, target
-        self.renderer = tinygrad.device.Device[device].renderer
-        self.has_groups: bool = self.renderer.has_local
+    def __init__(self, language: Language) -> None:
+        self.language, self.target = language, language.target
+        self.has_groups: bool = language.renderer.has_local
 
     def body(self, root: UOp) -> Node:
         """Translate a kernel; its buffers come in the order of `used_slots`.
@@ -54,11 +53,11 @@ class Kernels:
         if root.op is not Op.SINK:
             raise UnsupportedError(f"tinygrad is handed no {root.op.name} as a kernel")
         body = Body(self, root)
-        info = self.tinygrad.uop.ops.KernelInfo(opts_to_apply=())
+        info = self.language.kernel_info(opts_to_apply=())
         sink = self.language.node("SINK", *body.effects(), arg=info)
         if not any(loop.is_optimized for loop in body.loops):
             return sink
-        return Optimizer(self.tinygrad, self.renderer, self.target, sink).optimized(body.plain)
+        return Optimizer(self.language, sink).optimized(body.plain)
 
 
 class Body:
@@ -66,7 +65,6 @@ class Body:
 
     def __init__(self, kernels: Kernels, root: UOp) -> None:
         self.kernels, self.language, self.root = kernels, kernels.language, root
-        self.codegen = kernels.tinygrad.uop.ops
         self.order = root.toposort()
         self.users = users_of(self.order)
         self.slots = used_slots(root)
@@ -88,7 +86,7 @@ class Body:
         return [self.language.node("END", item, *self.items.values())]
 
     def loop(self, size: Node, id: int, axis_type: str) -> Node:
-        return self.language.node("RANGE", size, arg=(id, self.codegen.AxisType[axis_type]))
+        return self.language.node("RANGE", size, arg=(id, self.language.axis_types[axis_type]))
 
     def _items(self) -> dict[UOp, Node]:
         """On a device without work groups the work items are the iterations of loops.

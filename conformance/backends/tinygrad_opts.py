@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import ModuleType
-from typing import Any
 
-from uop.conformance.backends.tinygrad_graph import Language, Node
+from uop.conformance.backends.tinygrad_library import Language, Node
 from uop.spec.args import AxisType, ConstArg, RangeArg, arg_of
 from uop.spec.errors import UnsupportedError
 from uop.spec.kernel.optimization import SPLIT_FROM, Side
@@ -163,11 +161,10 @@ def _joined(halves: Halves) -> Loop:
 class Optimizer:
     """tinygrad's Scheduler, which applies the Opts of a kernel for a renderer."""
 
-    def __init__(self, tinygrad: ModuleType, renderer: Any, target: str, sink: Node) -> None:
-        self.opt, self.context = tinygrad.codegen.opt, tinygrad.helpers.Context
-        self.renderer, self.target = renderer, target
+    def __init__(self, language: Language, sink: Node) -> None:
+        self.language, self.renderer, self.target = language, language.renderer, language.target
         # tinygrad simplifies before any Opt too: joined loops have plain indices then.
-        self.scheduler = self.opt.postrange.Scheduler(sink.simplify(), renderer)
+        self.scheduler = language.scheduler(sink.simplify(), self.renderer)
         self.scheduler.convert_loop_to_global()
 
     def optimized(self, plain: Mapping[Loop, Node]) -> Node:
@@ -195,11 +192,12 @@ class Optimizer:
             raise UnsupportedError(f"{self.target} has no work groups: no {name}")
         if name == "THREAD" and not self.renderer.has_threads:
             raise UnsupportedError(f"{self.target} has no threads: no {name}")
-        opt = self.opt.Opt(self.opt.OptOps[name], self._number(name, axis), new.size)
+        language = self.language
+        opt = language.opt(language.opt_ops[name], self._number(name, axis), new.size)
         try:
-            with self.context(NUM_CPU_THREADS=THREADS):
+            with language.context(NUM_CPU_THREADS=THREADS):
                 rest, made = self.scheduler.apply_opt(opt)
-        except self.opt.KernelOptError as error:
+        except language.opt_error as error:
             raise UnsupportedError(f"{self.target} takes no {name} here: {error}") from None
         return rest, made
 
@@ -209,6 +207,6 @@ class Optimizer:
         if name == "UNROLL":
             number = self.scheduler.unrollable_dims.index(number)
         elif name in ("GROUP", "GROUPTOP"):
-            folded = self.opt.postrange.AxisType.REDUCE
-            number = self.scheduler.axes_of(folded).index(number)
+            folds = self.scheduler.axes_of(self.language.axis_types["REDUCE"])
+            number = folds.index(number)
         return number

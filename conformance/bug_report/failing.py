@@ -109,7 +109,7 @@ def _judged(case: FileCase, path: str, backend: str) -> FailingCase:
     if verdict.failure is None:
         raise OptionError(f"nothing to report: {path} {_why_none(verdict)} on {backend}")
     failure = verdict.failure
-    info = BackendInfo(hello.name, hello.version, hello.device, hello.variant)
+    info = BackendInfo.of(hello)
     return FailingCase(
         case,
         path,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from uop.conformance.backends.tinygrad import TARGETS
 from uop.conformance.backends.tinygrad_graph import REDUCES
+from uop.conformance.backends.tinygrad_library import TARGETS
 from uop.conformance.bug_report.failing import FailingCase
 from uop.conformance.finding_runs import Run, runs
 from uop.conformance.judging.storage import element_sets

@@ -47,9 +47,11 @@ def _judged(report: Report) -> Column:
         case _:
             verdict, kind, note = "inconclusive", "open", summary.open_because
     if summary.lost:
-        note = f"lost on the way: {summary.lost}"
+        note = summary.lost if summary.unfit else f"lost on the way: {summary.lost}"
     elif summary.interrupted:
         note = f"interrupted; {note}"
+    if backend.untested and not summary.unfit:
+        note = f"{note}; {backend.untested}"
     return Column(
         report.options.backend,
         f"{backend.name} {backend.version} on {backend.device}",

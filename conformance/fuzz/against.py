@@ -14,7 +14,7 @@ from uop.conformance.report.model import Conclusion, Failure
 from uop.conformance.run.options import Options, profile_of_run
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.replay import conclusion, judge_files, passing
-from uop.conformance.run.tasks import JudgeBy, Observe, tasks_of
+from uop.conformance.run.tasks import JudgeBy, Observe, SelfTest, tasks_of
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.vocabulary import vocabulary_of
 from uop.conformance.workers.sessions import started
@@ -40,10 +40,13 @@ class Baseline:
     @classmethod
     @contextmanager
     def started(cls, name: str, options: Options) -> Iterator[Baseline]:
-        """Start a backend and choose its profile; BackendError where it does not start."""
+        """Start a backend and choose its profile. BackendError if it does not start, UnfitError if
+        its adapter does not fit.
+        """
         pool = Pool.start(replace(options, backend=name).checked())
         try:
             hello = pool.hello(1)
+            pool.ask(SelfTest()).require_fit()
             profile = profile_of_run(options.profile, hello)
             if profile == OBSERVED:
                 profile = str(pool.ask(Observe(options.skips)).profile)

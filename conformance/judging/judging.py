@@ -12,6 +12,7 @@ from uop.conformance.checks import OBSERVED, OptionError
 from uop.conformance.coverage.exercised import exercised
 from uop.conformance.fuzz.reached import Reached
 from uop.conformance.judging.lowering import not_listed
+from uop.conformance.judging.self_test import why_unfit
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.profile.card import observe
 from uop.conformance.protocol import wire
@@ -29,6 +30,8 @@ from uop.conformance.run.tasks import (
     Judged,
     Observe,
     Reaching,
+    SelfTest,
+    SelfTested,
     Shrink,
     Unexplained,
 )
@@ -88,6 +91,8 @@ class Tasks:
     def answered(self, task: Task[Any]) -> object:
         """Handle a task. Raises BackendError if the backend cannot be restarted."""
         match task:
+            case SelfTest():
+                return SelfTested(why_unfit(self.judge.session))
             case Observe(skips=skips):
                 return observe(self.judge.session, skips)
             case JudgeBy(profile=profile, vocabulary=vocabulary, skips=skips):

@@ -15,7 +15,7 @@ from uop.conformance.judging.elements import (
     wrong_elements,
 )
 from uop.conformance.judging.lowering import text_of
-from uop.conformance.protocol.types import LOST, Outcome, Outputs, Problem, ProblemKind
+from uop.conformance.protocol.types import EXCUSED, LOST, Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.suite.case import Case, InvalidCase
 from uop.interpreter.accepted.result import Accepted
 from uop.spec.ops.names import Op
@@ -93,6 +93,11 @@ class Verdict:
 
 def together(verdicts: Sequence[Verdict]) -> Verdict:
     """Combine the verdicts on a case and its twins, the case first; twins may be skipped."""
+    unjudged = next((v.unjudged for v in verdicts if v.unjudged), "")
+    return replace(_compared(verdicts), unjudged=unjudged)
+
+
+def _compared(verdicts: Sequence[Verdict]) -> Verdict:
     first = verdicts[0]
     judged = [v for v in verdicts if v.status is not Status.SKIPPED]
     if len(verdicts) == 1 or first.status is Status.SKIPPED:
@@ -147,6 +152,8 @@ def _verdict_on_rejection(case: InvalidCase, outcome: Outcome) -> Verdict:
             message = f"rejected for {outcome.label} instead of {case.label}"
         case ProblemKind.UNSUPPORTED:
             return skipped(case, outcome.message)
+        case kind if kind in EXCUSED:
+            return not_judged(id, outcome.message)
         case _:
             message = f"{outcome.kind.value} instead of a rejection: {outcome.message}"
     status = Status.CRASHED if outcome.kind in LOST else Status.FAILED
@@ -158,6 +165,8 @@ def _verdict_on_rejection(case: InvalidCase, outcome: Outcome) -> Verdict:
 def _verdict_on_problem(case: Case, problem: Problem) -> Verdict:
     if problem.kind is ProblemKind.UNSUPPORTED:
         return skipped(case, problem.message)
+    if problem.kind in EXCUSED:
+        return not_judged(str(case.id), problem.message)
     status = Status.CRASHED if problem.kind in LOST else Status.FAILED
     message = problem.message
     if problem.kind not in LOST:

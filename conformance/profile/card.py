@@ -17,7 +17,7 @@ from uop.conformance.profile.liberty import (
 )
 from uop.conformance.profile.points import knob_points
 from uop.conformance.profile.probe import Probe, Witness, data
-from uop.conformance.protocol.types import LOST, Outcome, Outputs, Problem, ProblemKind
+from uop.conformance.protocol.types import EXCUSED, LOST, Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.suite.case import MIXED, Batch, Case, CaseId
 from uop.conformance.suite.vocabulary import NO_SKIPS, Skips
 from uop.conformance.workers.transport import Session
@@ -237,7 +237,7 @@ def _repro(point: Probe, word: str, witness: Witness) -> str:
 
 def _read(witness: Witness, outcome: Outcome) -> list[_Answer]:
     match outcome:
-        case Problem(kind=ProblemKind.UNSUPPORTED):
+        case Problem(kind=kind) if kind in EXCUSED or kind is ProblemKind.UNSUPPORTED:
             return []
         case Problem(kind=kind, message=message):
             line = " ".join(f"{witness.expression(0)}: {kind.value}, {message}".split())[:SHOWN]

@@ -67,6 +67,10 @@ def checked(hello: object) -> Hello:
             raise DeviationError(f"hello: {name}", "at least one", "none")
         for unknown in sorted(set(listed) - {*known, dtypes.void.name}):
             raise DeviationError(f"hello: {name}", _one_of(known), unknown)
+    if not isinstance(hello.tested, tuple) or not all(
+        isinstance(version, str) and _is_a_name(version) for version in hello.tested
+    ):
+        raise DeviationError("hello: tested", "a tuple of versions", hello.tested)
     _check_supports(hello)
     _check_composed(hello)
     _check_limits(hello.limits)

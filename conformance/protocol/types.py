@@ -59,6 +59,10 @@ class Hello:
     """By op the dtypes on which alone it is supported; an op that is not here is on all dtypes."""
     composed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By op the ops of which the adapter composes it, because the backend has no op for it."""
+    tested: tuple[str, ...] = ()
+    """The versions of a library that its adapter was tested with: `0.14` is every 0.14.x. Empty
+    where the backend is no adapter of a library.
+    """
 
     def takes(self, op: str, dtype: str) -> bool:
         """Whether the backend lists the cell of an op and a dtype."""
@@ -81,6 +85,7 @@ class Program:
 class ProblemKind(Enum):
     """Why a program has no outputs. The suite detects the last six.
 
+    ADAPTER: an adapter has raised by itself, not the library that is judged.
     KILLED: the system has killed the process through no fault of the backend.
     """
 
@@ -89,6 +94,7 @@ class ProblemKind(Enum):
     TRAP = "trap"
     COMPILE = "compile"
     INTERNAL = "internal"
+    ADAPTER = "adapter"
     PROTOCOL = "protocol"
     PROPERTY = "property"
     KILLED = "killed"
@@ -99,6 +105,8 @@ class ProblemKind(Enum):
 
 LOST = frozenset({ProblemKind.CRASH, ProblemKind.HANG, ProblemKind.LEAK})
 """The problems that end the process of the backend."""
+EXCUSED = frozenset({ProblemKind.ADAPTER, ProblemKind.KILLED})
+"""The problems through no fault of the backend."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from uop.conformance.protocol.codec import Arrays, codec
 from uop.conformance.protocol.types import Hello, Outcome, Program, StageText
+from uop.spec.errors import BackendError, UnfitError, UopError
 
 SIZES = struct.Struct("<QQ")
 T = TypeVar("T")
@@ -23,6 +24,8 @@ class Refused:
     """Says why there is no answer; it may replace any answer."""
 
     message: str
+    unfit: bool = False
+    """Whether an adapter does not fit its library."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,11 @@ class Located:
     text: str
 
 
+def refusal(error: UopError) -> Refused:
+    """What says that an error has happened instead of an answer."""
+    return Refused(str(error), isinstance(error, UnfitError))
+
+
 class ClosedError(Exception):
     """The other side has gone, or sent no valid message."""
 
@@ -94,6 +102,11 @@ class LateError(Exception):
 
 class RefusedError(Exception):
     """The other side refused to answer: says why."""
+
+    def __init__(self, refused: Refused) -> None:
+        super().__init__(refused.message)
+        self.error = UnfitError if refused.unfit else BackendError
+        """The class of the error that says so to a user."""
 
 
 def write(fd: int, message: object) -> None:
@@ -134,7 +147,7 @@ def read(fd: int, *kinds: type[T], left: Left | None = None) -> T:
     except (LookupError, TypeError, ValueError, MemoryError, OverflowError) as error:
         raise ClosedError from error
     if isinstance(message, Refused):
-        raise RefusedError(message.message)
+        raise RefusedError(message)
     found: T = message
     return found
 

@@ -13,7 +13,13 @@ from pathlib import Path
 
 from uop.conformance.report.model import Conclusion, Failure, Report
 from uop.conformance.report.terminal import Log
-from uop.conformance.report.text import clipped, figures_line, next_lines, verdict_line
+from uop.conformance.report.text import (
+    adapter_lines,
+    clipped,
+    figures_line,
+    next_lines,
+    verdict_line,
+)
 from uop.conformance.run.commands import repro_command
 from uop.conformance.suite.case import OWN_ID
 
@@ -91,7 +97,7 @@ def markdown(report: Report) -> str:
         fence = _fence("\n".join(shown))
         lines += [f"{fence}text", *shown, fence, "</details>", ""]
     lines += [f"- {_plain(line)}" for line in report.stale[:MOST]]
-    lines += [f"- {_plain(line)}" for line in next_lines(report)]
+    lines += [f"- {_plain(line)}" for line in [*adapter_lines(report), *next_lines(report)]]
     return "\n".join(lines) + "\n"
 
 

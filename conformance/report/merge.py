@@ -189,7 +189,8 @@ def _summary(
     sums = {name: sum(getattr(one, name) for one in every) for name in SUMMED}
     lost = next((one.lost for one in every if one.lost), "")
     failed = bool(failures) or any(k.stale for k in known) or sums["failed"] or sums["crashed"]
-    verdict = conclusion_of(failed, lost or missing, sums["passed"] + sums["known"])
+    unjudged = dict(sum((Counter(one.unjudged) for one in every), Counter()))
+    verdict = conclusion_of(failed, lost or missing or unjudged, sums["passed"] + sums["known"])
     measured = sums["measured"] or 1
     return replace(
         every[0],
@@ -197,12 +198,14 @@ def _summary(
         verdict=verdict,
         interrupted=any(one.interrupted for one in every),
         lost=lost,
-        open_because=why_open(lost, missing) if verdict == "inconclusive" else "",
+        open_because=why_open(lost, missing, unjudged) if verdict == "inconclusive" else "",
         constrained_share=sum(s.constrained_share * s.measured for s in every) / measured,
         single_share=sum(s.single_share * s.measured for s in every) / measured,
         peak_bytes=max(one.peak_bytes for one in every),
         untried=tuple(t for t in every[0].untried if all(t in one.untried for one in every)),
         missing=missing,
+        unfit=any(one.unfit for one in every),
+        unjudged=unjudged,
         liberties={knob: shown for one in every for knob, shown in one.liberties.items()},
     )
 

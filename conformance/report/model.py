@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from uop.conformance.backends.versions import is_tested
 from uop.conformance.judging.elements import Element
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.profile.card import Observation
+from uop.conformance.protocol.types import Hello
 from uop.conformance.report.comparison import Against, Flaky, Tried, Vote
 from uop.conformance.report.options import ReportedOptions
 from uop.conformance.report.origin import Origin
@@ -41,6 +43,20 @@ class BackendInfo:
     version: str
     device: str
     variant: str = ""
+    tested: tuple[str, ...] = ()
+    """The versions that its adapter was tested with, as in its hello."""
+
+    @classmethod
+    def of(cls, hello: Hello) -> BackendInfo:
+        return cls(hello.name, hello.version, hello.device, hello.variant, tuple(hello.tested))
+
+    @property
+    def untested(self) -> str:
+        """That the adapter was tested with other versions only; empty where it was with this."""
+        if not self.tested or is_tested(self.version, self.tested):
+            return ""
+        known = ", ".join(self.tested)
+        return f"the adapter was not tested with {self.name} {self.version}, but with {known}"
 
     @property
     def identity(self) -> str:
@@ -90,6 +106,10 @@ class Summary:
     """Listed ops without a judged program, with the reasons."""
     missing: tuple[str, ...]
     """What lacks evidence for a verdict, with the reasons."""
+    unfit: bool = False
+    """Whether the adapter does not fit its library: `lost` says why, and nothing was judged."""
+    unjudged: Mapping[str, int] = field(default_factory=dict)
+    """By reason the number of programs that are not judged, through no fault of the backend."""
     liberties: Mapping[str, str] = field(default_factory=dict)
     """By knob, as `contract=true`, an example of each liberty that the backend was seen to take."""
 

@@ -11,7 +11,7 @@ from uop.conformance.report.model import Report, listed_id
 from uop.conformance.report.tally import STATUSES
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
-from uop.conformance.run.tasks import Judge, JudgeBy
+from uop.conformance.run.tasks import Judge, JudgeBy, SelfTest
 from uop.conformance.suite.case import FUZZ, CaseId, NoSuchCaseError
 from uop.conformance.suite.generate import group_of
 from uop.conformance.suite.vocabulary import Vocabulary, whole
@@ -102,6 +102,7 @@ def _verdicts(ids: Sequence[str], options: Options) -> tuple[dict[str, Verdict],
     pool = Pool.start(options)
     try:
         pool.hello(options.workers)
+        pool.ask(SelfTest()).require_fit()
         if options.vocabulary is not None:
             pool.ask_all(JudgeBy(options.profile, options.vocabulary))
         for judged in pool.answers(tasks):

@@ -20,6 +20,7 @@ from uop.conformance.report.model import (
     Report,
     Summary,
     conclusion_of,
+    counted,
     share,
 )
 from uop.conformance.report.options import ReportedOptions
@@ -141,6 +142,10 @@ class Tally:
     single: int = 0
     constrained: int = 0
     graphs: Distinct = field(default_factory=Distinct)
+    unjudged: Counter[str] = field(default_factory=Counter)
+    """By reason the number of cases that are not judged, through no fault of the backend."""
+    is_unfit: bool = False
+    """Whether the adapter does not fit its library, so that nothing is judged."""
     fired: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -153,6 +158,7 @@ class Tally:
         key = (id.level, id.op, id.dtype)
         sums = self.cells.setdefault(key, Sums(*key))
         self.counts[verdict.status] += 1
+        self.note(verdict)
         if self.keeps_cases or verdict.status.is_failure:
             self.cases.setdefault(group_name(id), {})[id.index] = verdict.status
         if verdict.failure is not None:
@@ -168,6 +174,11 @@ class Tally:
         self.constrained += verdict.constrained
         if verdict.digest:
             self.graphs.add(verdict.digest)
+
+    def note(self, verdict: Verdict) -> None:
+        """Count a case that is not judged through no fault of the backend."""
+        if verdict.unjudged:
+            self.unjudged[verdict.unjudged] += 1
 
     def status_of(self, id: CaseId) -> Status | None:
         """The status of a case; None if it has no verdict."""
@@ -252,12 +263,13 @@ class Tally:
         counts = self.counts
         judged = counts[Status.PASSED] + counts[Status.KNOWN]
         failed = fails or counts[Status.FAILED] or counts[Status.CRASHED]
-        verdict = conclusion_of(failed, lost or missing, judged)
+        verdict = conclusion_of(failed, lost or missing or self.unjudged, judged)
+        is_open = verdict is Conclusion.INCONCLUSIVE
         return Summary(
             verdict=verdict,
             interrupted=interrupted,
             lost=lost,
-            open_because=why_open(lost, missing) if verdict is Conclusion.INCONCLUSIVE else "",
+            open_because=why_open(lost, missing, self.unjudged) if is_open else "",
             programs=self.programs,
             checks=self.checks,
             elements=self.elements,
@@ -273,6 +285,8 @@ class Tally:
             peak_bytes=peak,
             untried=untried,
             missing=missing,
+            unfit=self.is_unfit,
+            unjudged=dict(sorted(self.unjudged.items())),
         )
 
 
@@ -328,12 +342,19 @@ def group_name(id: CaseId) -> str:
     return f"{id.level}/{id.op}/{id.dtype}/{id.group}"
 
 
-def why_open(lost: str, missing: tuple[str, ...]) -> str:
+def why_open(lost: str, missing: tuple[str, ...], unjudged: Mapping[str, int]) -> str:
     """Why a run without failures is inconclusive."""
+    if unjudged and not lost:
+        return unjudged_text(unjudged)
     few = "; ".join(missing[:MOST_MISSING])
     more = len(missing) - MOST_MISSING
     shown = f"{few}; and {more:,} more" if more > 0 else few
     return lost or (shown and f"too little evidence: {shown}") or "nothing was checked"
+
+
+def unjudged_text(unjudged: Mapping[str, int]) -> str:
+    """How many programs are not judged through no fault of the backend, and the main reason."""
+    return f"{counted(sum(unjudged.values()), 'program')} not judged: {main_reason(unjudged)}"
 
 
 def _marked(group: Mapping[int, Status]) -> str:

@@ -19,6 +19,7 @@ from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.reference.glossary import LOOK
 from uop.conformance.report.model import Cell, Conclusion, Failure, Report, Summary, counted
 from uop.conformance.report.rules import rules_text
+from uop.conformance.report.tally import unjudged_text
 from uop.conformance.run.commands import (
     case_command,
     lost_command,
@@ -58,6 +59,7 @@ def summary(report: Report, most_lines: int) -> list[str]:
     tail = ["", *failure_lines(report), *card_lines(report)]
     tail += [
         *against_lines(report),
+        *adapter_lines(report),
         *known_lines(report),
         *ledger_of(report),
         *map(one_line, rules_text(report)),
@@ -211,6 +213,14 @@ def against_lines(report: Report) -> list[str]:
     return lines + [one_line(f"flaky, so it does not count: {line}") for line in shown]
 
 
+def adapter_lines(report: Report) -> list[str]:
+    """That the version is untested, and what is not judged for no fault of it, a line for each."""
+    untested, summary = report.backend.untested, report.summary
+    lines = [f"note: {untested}"] if untested and not summary.unfit else []
+    lines += [unjudged_text({why: n}) for why, n in summary.unjudged.items()][:MOST_FAILURES]
+    return list(map(one_line, lines))
+
+
 def known_lines(report: Report) -> list[str]:
     """The known failures in one line, one for each that is stale, one for each skipped cause."""
     skipped = {cause.key: len(cause.cases) for cause in report.skipped_causes}
@@ -242,6 +252,8 @@ def ledger_of(report: Report) -> list[str]:
 def next_lines(report: Report) -> list[str]:
     """The suggested next commands."""
     options = report.options
+    if report.summary.unfit:
+        return []
     cases = [failure.id for failure in report.failures if failure.level in ALL_LEVELS]
     if cases:
         return [*skipped_lines(report), f"the whole case again: {case_command(options, cases[0])}"]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from uop.conformance.judging.self_test import require_fit
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.report.model import BackendInfo
 from uop.conformance.run.known import KnownFile, KnownLine, read_known
@@ -57,9 +58,8 @@ def migrate(path: Path, backend: str) -> tuple[Migration, str]:
     now: dict[KnownLine, str] = {}
     left: dict[KnownLine, str] = {}
     with started(backend) as session:
-        hello = session.hello
-        info = BackendInfo(hello.name, hello.version, hello.device, hello.variant)
-        about = file.of(info, backend).entries
+        require_fit(session)
+        about = file.of(BackendInfo.of(session.hello), backend).entries
         for entry in filter(about.__contains__, named):
             cases = read_cases(file.repro_of(entry))
             try:

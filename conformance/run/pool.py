@@ -15,7 +15,7 @@ from uop.conformance.protocol import wire
 from uop.conformance.protocol.types import Hello
 from uop.conformance.run.options import Options
 from uop.conformance.workers.processes import Module, Workplace, how_it_ended, workplace
-from uop.spec.errors import BackendError, JudgeLostError
+from uop.spec.errors import JudgeLostError
 
 A = TypeVar("A")
 MEMBER = "uop.conformance.run.pool_member"
@@ -101,7 +101,7 @@ class Member:
         except wire.ClosedError:
             raise self._ended() from None
         except wire.RefusedError as refused:
-            raise BackendError(str(refused)) from None
+            raise refused.error(str(refused)) from None
         self.task = None
         return answer
 

@@ -54,7 +54,7 @@ def main(
             place = Workplace(Path(scratch))
             worker = start(backend, place, allowance, Path(log) if log else None)
         except UopError as error:
-            wire.write(out, wire.Refused(str(error)))
+            wire.write(out, wire.refusal(error))
             return
         last.callback(worker.close)
         last.callback(_ignore)

@@ -14,6 +14,7 @@ from uop.conformance.checks import OptionError, require_lines
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Prepared, Reference
 from uop.conformance.judging.lowering import submission_of
+from uop.conformance.judging.self_test import require_fit
 from uop.conformance.judging.verdict import AllSets, CaseFailure, Status, Verdict, skipped
 from uop.conformance.protocol import messages
 from uop.conformance.protocol.types import Hello, Outcome, Outputs
@@ -48,11 +49,15 @@ class Replayed:
 def replay(
     paths: Sequence[Path], backend: str, log: Path | None = None, edition: str = ""
 ) -> list[Replayed]:
-    """Judge every case of the files and folders on a backend, which runs in its own process."""
+    """Judge every case of the files and folders on a backend, which runs in its own process.
+
+    UnfitError where its adapter does not fit its library.
+    """
     known(backend)
     require_lines(log, backend)
     cases = [(path, case) for path in files_of(paths) for case in read_cases(path, edition)]
     with started(backend, log) as session:
+        require_fit(session)
         verdicts = judge_files([case for _, case in cases], session)
     return [
         Replayed(path, case.id, verdict)
@@ -178,9 +183,11 @@ def _judged(cases: Sequence[FileCase], session: Session) -> tuple[_TellingJudge,
 
 def conclusion(verdicts: Iterable[Verdict]) -> Conclusion:
     """The verdict on all cases together."""
-    statuses = [verdict.status for verdict in verdicts]
-    failed = any(status.is_failure for status in statuses)
-    return conclusion_of(failed, False, statuses.count(Status.PASSED))
+    every = list(verdicts)
+    failed = any(verdict.status.is_failure for verdict in every)
+    unjudged = any(verdict.unjudged for verdict in every)
+    passed = sum(verdict.status is Status.PASSED for verdict in every)
+    return conclusion_of(failed, unjudged, passed)
 
 
 class _TellingJudge(FileJudge):

@@ -25,13 +25,13 @@ from uop.conformance.run.options import Options, profile_of_run
 from uop.conformance.run.order import to_send_again
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.replay import passing
-from uop.conformance.run.tasks import Judge, JudgeBy, Judged, Observe, tasks_again
+from uop.conformance.run.tasks import Judge, JudgeBy, Judged, Observe, SelfTest, tasks_again
 from uop.conformance.suite.case import LEVELS, CaseId
 from uop.conformance.suite.generate import groups
 from uop.conformance.suite.own_cases import OwnCases
 from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_of, whole
 from uop.conformance.workers.again import case_to_send
-from uop.spec.errors import BackendError, JudgeLostError, PassError
+from uop.spec.errors import BackendError, JudgeLostError, PassError, UnfitError
 from uop.spec.latitude import LIBERTIES
 from uop.spec.text.profile_text import parse_profile
 
@@ -80,7 +80,7 @@ class Run:
         try:
             self.prepare()
             hello = pool.hello(self.options.workers)
-            self.backend = BackendInfo(hello.name, hello.version, hello.device, hello.variant)
+            self.backend = BackendInfo.of(hello)
             self.vocabulary = original.vocabulary or vocabulary_of([hello], original.skips)
             self.known_failures.file = self.known_failures.file.of(self.backend, original.backend)
             self.causes.known = self.known_failures.causes()
@@ -140,7 +140,7 @@ class Run:
         raise NotImplementedError
 
     def _judge(self, pool: AnyPool, hello: Hello) -> None:
-        """Judge; Ctrl-C or the loss of the backend ends this early."""
+        """Judge; Ctrl-C, an adapter that does not fit or a lost backend ends this early."""
         try:
             try:
                 self._take_profile(pool, hello)
@@ -151,7 +151,7 @@ class Run:
         except KeyboardInterrupt:
             self.interrupted = True
         except (BackendError, JudgeLostError, PassError) as error:
-            self.lost = str(error)
+            self.lost, self.tally.is_unfit = str(error), isinstance(error, UnfitError)
 
     def find_causes(self, pool: AnyPool, deadline: float) -> None:
         """Find causes of the failures until a deadline, by time.monotonic."""
@@ -199,12 +199,16 @@ class Run:
         return True
 
     def _take_profile(self, pool: AnyPool, hello: Hello) -> None:
-        """Choose the profile to judge by; an observed one takes probes before the first case."""
+        """Choose the profile to judge by; an observed one takes probes before the first case.
+
+        UnfitError where the adapter does not fit: its choices would be none of the library.
+        """
         profile, skips = profile_of_run(self.options.profile, hello), self.options.skips
+        # This stays where the backend is lost while it is observed.
+        self.options = replace(self.options, profile=STRICT if profile == OBSERVED else profile)
+        pool.ask(SelfTest()).require_fit()
         if profile == OBSERVED:
             self.profile_from = OBSERVED
-            # This stays where the backend is lost while it is observed.
-            self.options = replace(self.options, profile=STRICT)
             self.card = pool.ask(Observe(skips))
             profile = str(self.card.profile)
         if self.profile_from == OBSERVED or self.options.vocabulary is not None or skips:
@@ -233,6 +237,7 @@ class Run:
         for judged in pool.answers(tasks_again(chosen), self.clock.at(AGAIN)):
             for verdict in judged.verdicts:
                 self.again.add(verdict.id)
+                self.tally.note(verdict)
                 if verdict.failure is not None and verdict.id not in self.failed:
                     self.tally.revise(verdict)
                     self.failed[verdict.id] = verdict

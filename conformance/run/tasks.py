@@ -14,6 +14,7 @@ from uop.conformance.report.model import Failure
 from uop.conformance.run.pool import Task
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.vocabulary import NO_SKIPS, Skips, Vocabulary
+from uop.spec.errors import UnfitError
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,25 @@ class JudgeBy(Task[Done]):
 
 
 @dataclass(frozen=True, slots=True)
+class SelfTested:
+    """Why an adapter does not fit its library; empty where it does, or has no self-test."""
+
+    unfit: str
+
+    def require_fit(self) -> None:
+        """UnfitError where the adapter does not fit."""
+        if self.unfit:
+            raise UnfitError(self.unfit)
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTest(Task[SelfTested]):
+    """Let an adapter run a few programs, whose values are not judged."""
+
+    answer = SelfTested
+
+
+@dataclass(frozen=True, slots=True)
 class Observe(Task[Card]):
     """Observe what the backend does where the spec leaves a choice, but not by what is skipped."""
 
@@ -141,7 +161,7 @@ class Explore(Task[Done]):
     answer = Done
 
 
-TASKS = (Judge, Shrink, Explain, JudgeBy, Observe, Explore)
+TASKS = (Judge, Shrink, Explain, JudgeBy, SelfTest, Observe, Explore)
 ALONE, TOGETHER = 4, 32
 """The most cases of a task that judges again."""
 CHUNKS = (4, 8, 16)

@@ -62,7 +62,7 @@ def _serve(name: str) -> None:
         backend = load(name)
         hello = checked(backend.hello())
     except UopError as error:
-        wire.write(out, wire.Refused(str(error)))
+        wire.write(out, wire.refusal(error))
         return
     wire.write(out, wire.Started(hello, resident()))
     answer(backend, 0, out)

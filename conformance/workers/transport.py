@@ -395,7 +395,7 @@ class Worker(Isolated):
             raise self._crashed() from None
         except wire.RefusedError as refused:
             why = sanitized(str(refused))
-            raise BackendError(f"backend {self.name!r} did not start: {why}") from None
+            raise refused.error(f"backend {self.name!r} did not start: {why}") from None
         self.resident = self.resident_at_start = message.resident
         return message.hello
 

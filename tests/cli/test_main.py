@@ -71,6 +71,7 @@ def test_wrong_usage_is_exit_2(uop: Any, arguments: list[str]) -> None:
         (errors.IncompleteError("ABS", "a meaning"), Exit.USAGE),
         (PassError("rangeify"), Exit.FAILED),
         (BackendError("crashed"), Exit.NO_BACKEND),
+        (errors.UnfitError("another version"), Exit.INCONCLUSIVE),
         (errors.LaunchError("wrote outside"), Exit.NO_BACKEND),
         (errors.OutOfMemoryError("too little"), Exit.NO_BACKEND),
         (errors.DeviceLostError("a wrong address"), Exit.NO_BACKEND),

@@ -18,7 +18,7 @@ from imported import imported
 from uop.compiler.runtime.cuda import open_cuda
 from uop.compiler.runtime.drivers import DEFAULTS, Driver, embedded, listed
 from uop.compiler.runtime.trials import choose, trial_of
-from uop.conformance.backends.tinygrad import TARGETS
+from uop.conformance.backends.tinygrad_library import TARGETS
 from uop.conformance.finding_runs import (
     ENVIRONMENTS,
     FindingScript,

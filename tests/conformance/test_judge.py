@@ -111,13 +111,16 @@ def test_a_batch_without_outputs_fails() -> None:
 
 
 @pytest.mark.parametrize("kind", ProblemKind)
-def test_only_what_is_unsupported_is_skipped(kind: ProblemKind) -> None:
+def test_only_what_is_unsupported_or_no_fault_of_the_backend_is_skipped(kind: ProblemKind) -> None:
     def fault(outcomes: list[Outcome]) -> None:
-        outcomes[0] = Problem(kind, "")
+        outcomes[0] = Problem(kind, "why")
 
     (verdict,) = judged(fault, case(PLUS))
     others = Status.CRASHED if kind in LOST else Status.FAILED
-    assert verdict.status is (Status.SKIPPED if kind is ProblemKind.UNSUPPORTED else others)
+    is_excused = kind in (ProblemKind.ADAPTER, ProblemKind.KILLED)
+    is_skipped = is_excused or kind is ProblemKind.UNSUPPORTED
+    assert verdict.status is (Status.SKIPPED if is_skipped else others)
+    assert verdict.unjudged == ("why" if is_excused else "")
 
 
 def test_a_failure_that_passes_alone_is_a_failure() -> None:

@@ -48,6 +48,7 @@ FAILED = replace(
     failure=CaseFailure(Symptom.VALUE, "wrong"),
 )
 KNOWN = replace(FAILED, status=Status.KNOWN)
+UNJUDGED = Verdict("op/SIN/float16/edges/1@2", Status.SKIPPED, unjudged="KeyError: 'no'")
 SKIPPED = Verdict("op/SIN/float16/edges/0@2", Status.SKIPPED, reason="no float16")
 CRASHED = replace(FAILED, id="graph/MIXED/int8/random/0@2", status=Status.CRASHED)
 FAILURE = Failure(
@@ -89,6 +90,8 @@ def full(verdict: Verdict = PASSED) -> Report:
         ([PASSED, FAILED], {"lost": "gone"}, Conclusion.DOES_NOT),
         ([PASSED], {"interrupted": True}, Conclusion.CONFORMS),
         ([PASSED], {"missing": ("SIN",)}, Conclusion.INCONCLUSIVE),
+        ([PASSED, UNJUDGED], {}, Conclusion.INCONCLUSIVE),
+        ([FAILED, UNJUDGED], {}, Conclusion.DOES_NOT),
         ([PASSED, FAILED], {"missing": ("SIN",)}, Conclusion.DOES_NOT),
         ([PASSED, KNOWN], {"known": (known(),)}, Conclusion.CONFORMS),
         ([PASSED, KNOWN], {"known": (known("fixed", "remove"),)}, Conclusion.DOES_NOT),
@@ -124,6 +127,8 @@ def test_sums() -> None:
         "searching": 0.0,
         "untried": [],
         "missing": [],
+        "unfit": False,
+        "unjudged": {},
         "liberties": {},
         "known": 0,
     }
@@ -194,6 +199,9 @@ OPTIONAL = {
 OF_LATER = {
     "measured",
     "variant",
+    "tested",
+    "unfit",
+    "unjudged",
     "note",
     "cases",
     "ordinary",

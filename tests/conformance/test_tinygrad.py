@@ -11,10 +11,11 @@ from importlib.metadata import entry_points
 import numpy as np
 import pytest
 
-from uop.conformance.backends import GROUP, tinygrad
+from uop.conformance.backends import GROUP, tinygrad_library
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.backends.tinygrad import TinygradBackend
-from uop.conformance.backends.tinygrad_graph import COMPOSED, Graph, Language
+from uop.conformance.backends.tinygrad_graph import COMPOSED, Graph
+from uop.conformance.backends.tinygrad_library import Language
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.interpreter.numeric.storage import STORAGE, Array, to_bits
 from uop.spec import uop
@@ -60,7 +61,7 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(
     def missing(name: str) -> None:
         raise ImportError(f"No module named {name!r}")
 
-    monkeypatch.setattr(tinygrad, "import_module", missing)
+    monkeypatch.setattr(tinygrad_library, "import_module", missing)
     with pytest.raises(UnsupportedError, match=r"No module named 'tinygrad'.*uop\[tinygrad\]"):
         TinygradBackend("CL").hello()
 
@@ -141,14 +142,15 @@ def test_it_says_of_which_ops_it_composes_others(
     x, y, z = (uop.param(slot, (2,), dtype) for slot in range(3))
     gated = (x, y, uop.param(2, (2,), dtypes.bool))
     src = {"NEG": (x,), "NOT": (x,), "MULACC": (x, y, z), "LOAD": gated}.get(op, (x, y))
-    language, made = Language(backend.tinygrad), list[str]()
+    tinygrad = import_module("tinygrad")
+    language, made = Language(tinygrad, "PYTHON"), list[str]()
 
     def node(name: str, *src: object, arg: object = None) -> object:
         made.append({"RECIPROCAL": "RECIP"}.get(name, name))
         return Language.node(language, name, *src, arg=arg)
 
     monkeypatch.setattr(language, "node", node)
-    empty = partial(backend.tinygrad.Tensor.empty, 2, device="PYTHON")
+    empty = partial(tinygrad.Tensor.empty, 2, device="PYTHON")
     graph = Graph(language, lambda u: empty(dtype=u.dtype.name).uop)
     graph.translated([UOp(Op[op], *src, arg=LoadArg() if op == "LOAD" else None)])
     assert set(made) == set(COMPOSED[op])

@@ -17,6 +17,7 @@ from uop.spec.errors import (
     DeviceLostError,
     JudgeLostError,
     PassError,
+    UnfitError,
     UopError,
 )
 
@@ -112,7 +113,7 @@ def report_write_error(error: OSError) -> Exit:
 def exit_code(error: UopError) -> Exit:
     """The exit code of an error, by its cause: the user, the backend or this program."""
     match error:
-        case ChangedError() | JudgeLostError():
+        case ChangedError() | JudgeLostError() | UnfitError():
             return Exit.INCONCLUSIVE
         case BackendError() | DeviceLostError():
             return Exit.NO_BACKEND

@@ -7,6 +7,8 @@ from typing import Any
 
 from uop.conformance.adapters.backend import imported
 
+TESTED = ("1.21", "1.22", "1.23")
+"""The versions that the adapters were tested with."""
 PARTS = ("checker", "defs", "external_data_helper", "helper", "numpy_helper")
 
 

@@ -1,20 +1,26 @@
-"""What jaxlib has for StableHLO: its modules, a context, and the parser with its diagnostics."""
+"""What is read of jax and jaxlib: StableHLO's modules and parser, and XLA on the CPU."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from uop.conformance.adapters.backend import imported
+from uop.conformance.backends.versions import fitting
 from uop.interpreter.numeric.storage import Array, from_bits
 from uop.spec.dtype import DType
 from uop.spec.errors import MalformedError, UnsupportedError
 
-EXTRA = "xla"
+EXTRA, DISTRIBUTION = "xla", "jaxlib"
+TESTED = ("0.10",)
+"""The versions that the adapters were tested with; jax has the same numbers."""
+PARTS = ("jax._src.interpreters.mlir", "jaxlib.mlir.ir", "jaxlib.mlir.dialects.stablehlo")
 PLACE = re.compile(r":(\d+):(\d+)")
 
 
@@ -65,16 +71,40 @@ class Library:
 
 @cache
 def library() -> Library:
-    """The library; UnsupportedError where jaxlib is missing."""
-    mlir, ir, stablehlo = imported(
-        EXTRA,
-        "jax._src.interpreters.mlir",
-        "jaxlib.mlir.ir",
-        "jaxlib.mlir.dialects.stablehlo",
-    )
-    context = mlir.make_ir_context()
-    stablehlo.register_interpreter_dialect(context)
-    return Library(ir, stablehlo, context)
+    """The library; UnsupportedError where jaxlib is missing, UnfitError for another jaxlib."""
+    imported(EXTRA, "jax", "jaxlib")
+    with fitting(DISTRIBUTION, TESTED):
+        mlir, ir, stablehlo = map(import_module, PARTS)
+        context = mlir.make_ir_context()
+        stablehlo.register_interpreter_dialect(context)
+        return Library(ir, stablehlo, context)
+
+
+class XLA:
+    """XLA on the CPU, as jax uses it."""
+
+    def __init__(self) -> None:
+        """Raises as `library` does."""
+        self.jax, _ = imported(EXTRA, "jax", "jaxlib")
+        with fitting(DISTRIBUTION, TESTED):
+            client = import_module("jaxlib.xla_client")
+            device = self.jax.devices("cpu")[0]
+            self.client, self.options = device.client, client.CompileOptions()
+            self.devices = client.DeviceList((device,))
+            self.platform = f"{self.client.platform}"
+
+    def loaded(self, text: str) -> Callable[[list[Array]], Sequence[Any]]:
+        """A compiled module: it takes and gives arrays."""
+        executable = self.client.compile_and_load(text.encode(), self.devices, self.options)
+
+        def run(arguments: list[Array]) -> Sequence[Any]:
+            # Without it JAX halves numbers of 64 bits; as a setting it would hold for the process.
+            with self.jax.enable_x64(True):
+                buffers = [self.jax.device_put(a, self.devices[0]) for a in arguments]
+            results: Sequence[Any] = executable.execute(buffers)
+            return results
+
+        return run
 
 
 def place_of(location: Any) -> tuple[int, int]:

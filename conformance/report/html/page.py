@@ -28,6 +28,7 @@ from uop.conformance.report.junit import first_failed
 from uop.conformance.report.model import Conclusion, LeftOut, Report, Summary
 from uop.conformance.report.origin import Origin
 from uop.conformance.report.rules import FEW, rules_text
+from uop.conformance.report.text import adapter_lines
 from uop.conformance.run.commands import (
     case_command,
     files_command,
@@ -105,6 +106,7 @@ def _verdict(report: Report) -> Html:
         "header",
         heading
         + tag("p", escape(f"{_why(report)} {who}."))
+        + "".join(tag("p", escape(f"{line}.")) for line in adapter_lines(report))
         + _figures(report.summary)
         + _liberties(report.summary),
         class_=CLASSES[verdict],
@@ -173,7 +175,7 @@ def _next(report: Report) -> Html:
         command, what = report.stale[0], "Next, mend the file of known failures:"
     elif options.exported is not None:
         command, what = files_command(options), "Next, judge the files again:"
-    elif report.summary.lost:
+    elif report.summary.lost and not report.summary.unfit:
         command, what = lost_command(options), "Next, see on which program it is lost:"
     elif report.summary.passed:
         command, what = more_command(options), "Next, check more programs:"
