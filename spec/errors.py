@@ -107,6 +107,10 @@ class UnsupportedError(UopError):
     """A feature that this target, backend or version lacks; the suite skips with this reason."""
 
 
+class DeviceLacksError(UnsupportedError):
+    """A device, or the language of its kernels, lacks what a program needs."""
+
+
 class LackingError(LabelledError, UnsupportedError):
     """An UnsupportedError at a node: the interpreter or the compiler cannot run it."""
 

@@ -25,6 +25,7 @@ from uop.compiler.runtime.device import (
 from uop.compiler.targets.prelude_cuda import NEEDED
 from uop.spec.errors import (
     BackendError,
+    DeviceLacksError,
     DeviceLostError,
     LaunchError,
     OutOfMemoryError,
@@ -57,7 +58,7 @@ def nvrtc_compile(source: str, architecture: str = ARCHITECTURE) -> bytes:
     for kind, needed in NEEDED.items():
         if f".{kind}." in source and found < needed:
             what = f"matrices of {kind} need compute capability {needed / 10}"
-            raise UnsupportedError(f"{what}, found {found / 10}")
+            raise DeviceLacksError(f"{what}, found {found / 10}")
     program = nvrtc.createProgram(source, "uop.cu", [], [])
     try:
         nvrtc.compileProgram(program, [f"-arch={architecture}", *OPTIONS])
@@ -280,7 +281,7 @@ class CUDADevice(Runs):
             ("groups", launch.groups, MOST_GROUPS),
         ):
             if any(size > limit for size, limit in zip(sizes, most, strict=False)):
-                raise UnsupportedError(f"{what} {sizes}: {self.name} takes at most {most}")
+                raise DeviceLacksError(f"{what} {sizes}: {self.name} takes at most {most}")
 
     def _check_alive(self, error: Exception) -> None:
         """DeviceLostError after an error that stays: an access to a wrong address ends the context,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uop.compiler.runtime.binary import Binary
-from uop.spec.errors import UnsupportedError
+from uop.spec.errors import DeviceLacksError, UnsupportedError
 
 Contents = NDArray[Any]
 Memory = Any
@@ -286,7 +286,7 @@ def check_group(launch: Launch, most: int, device: str) -> None:
     """UnsupportedError for a launch in groups that are too large for the device."""
     items = prod(launch.local_size)
     if items > most:
-        raise UnsupportedError(f"workgroups of {items} work items: {device} takes at most {most}")
+        raise DeviceLacksError(f"workgroups of {items} work items: {device} takes at most {most}")
 
 
 def require(module: str, extra: str) -> Any:

@@ -9,7 +9,7 @@ from uop.compiler.stages.copies import copies
 from uop.compiler.stages.counts import blocks_of, nested, scalar_type, written_inside
 from uop.compiler.targets.cstyle import Dialect, VectorSpelling, c_type, literal
 from uop.spec.args import AddrSpace, ConstArg
-from uop.spec.errors import PassError, UnsupportedError
+from uop.spec.errors import DeviceLacksError, PassError
 from uop.spec.graph import base_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
@@ -129,7 +129,7 @@ class Body:
     def vectors(self) -> VectorSpelling:
         """The spelling of vectors; UnsupportedError for a language without them."""
         if self.dialect.vectors is None:
-            raise UnsupportedError(f"{self.dialect.name} has no vectors")
+            raise DeviceLacksError(f"{self.dialect.name} has no vectors")
         return self.dialect.vectors
 
 

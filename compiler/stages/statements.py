@@ -20,7 +20,7 @@ from uop.compiler.targets.cstyle import (
 )
 from uop.spec.args import AddrSpace, ConstArg, CustomArg, InsArg, RangeArg, WmmaArg, arg_of
 from uop.spec.dtype import dtypes
-from uop.spec.errors import PassError, UnsupportedError
+from uop.spec.errors import DeviceLacksError, PassError, UnsupportedError
 from uop.spec.graph import base_of
 from uop.spec.kernel.instructions import check_operands, filled, instruction_named
 from uop.spec.ops.names import Op
@@ -168,7 +168,7 @@ def _instruction(body: Body, u: UOp) -> None:
     """INS and CUSTOM: the spelling in the dialect, with the operands in place."""
     for dtype in (u.dtype, *(s.dtype for s in u.src)):
         if dtype is not dtypes.void and storage(dtype) is not dtype:
-            raise UnsupportedError(f"{u.op.name} on {dtype.name}: only its bits exist in C")
+            raise DeviceLacksError(f"{u.op.name} on {dtype.name}: only its bits exist in C")
     # An index may be held in fewer bits than it has.
     held = (
         f"({c_type(s.dtype)}){body.of(s)}" if s.dtype is dtypes.index else body.of(s) for s in u.src
@@ -184,7 +184,7 @@ def _instruction(body: Body, u: UOp) -> None:
 
 def _matrix(body: Body, u: UOp) -> None:
     if body.dialect.matrix is None:
-        raise UnsupportedError(f"{body.dialect.name} has no matrix instruction")
+        raise DeviceLacksError(f"{body.dialect.name} has no matrix instruction")
     fragments = ", ".join(body.of(s) for s in u.src)
     body.variable(u, f"{body.dialect.matrix(arg_of(u, WmmaArg))}({fragments})")
 
@@ -308,7 +308,7 @@ def _atomic_add(body: Body, u: UOp) -> None:
     else:
         spelling = body.dialect.atomic_add.get(value.dtype)
         if spelling is None:
-            raise UnsupportedError(
+            raise DeviceLacksError(
                 f"{body.dialect.name} has no atomic addition of {value.dtype.name}"
             )
         added = filled(spelling, [body.of(place), body.of(value), memory])

@@ -15,7 +15,7 @@ from uop.compiler.targets.cstyle import SPELLINGS, Dialect
 from uop.compiler.targets.target import Target, Vectors
 from uop.spec.args import WmmaArg
 from uop.spec.dtype import DTYPES, FLOATS, DType, dtypes
-from uop.spec.errors import UnsupportedError
+from uop.spec.errors import DeviceLacksError
 from uop.spec.uop import UOp
 
 
@@ -35,7 +35,7 @@ class CTarget(Target):
         shared = sum(prod(u.shape) * u.dtype.itemsize for u in local_memory(linear))
         if shared > self.most_shared:
             what = f"{name}: {shared:,} bytes of LOCAL memory"
-            raise UnsupportedError(
+            raise DeviceLacksError(
                 f"{what}, {self.name} has at most {self.most_shared:,} in a group"
             )
         return render_kernel(linear, name, self.dialect)

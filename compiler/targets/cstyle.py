@@ -15,7 +15,7 @@ from functools import lru_cache
 from uop.compiler.targets.target import COPIES
 from uop.spec.args import AddrSpace, WmmaArg
 from uop.spec.dtype import DType, Kind, dtypes
-from uop.spec.errors import UnsupportedError
+from uop.spec.errors import DeviceLacksError
 from uop.spec.ops.names import Op
 
 
@@ -115,9 +115,9 @@ def spell(operation: Operation) -> str:
     """The C expression of an elementwise node."""
     small = [dtype.name for dtype in operation.of if storage(dtype) is not dtype]
     if small and operation.op not in COPIES:
-        raise UnsupportedError(f"{operation.op.name} on {small[0]}: only its bits exist in C")
+        raise DeviceLacksError(f"{operation.op.name} on {small[0]}: only its bits exist in C")
     if operation.op not in SPELLINGS:
-        raise UnsupportedError(f"{operation.op.name} has no spelling in C")
+        raise DeviceLacksError(f"{operation.op.name} has no spelling in C")
     return SPELLINGS[operation.op](operation)
 
 
@@ -305,7 +305,7 @@ def _to_float32(source: DType, x: str) -> str:
 def _bitcast(node: Operation) -> str:
     (source,), (x,) = node.of, node.args
     if max(source.bits, 8) != max(node.dtype.bits, 8):
-        raise UnsupportedError(f"BITCAST from {source.name} to {node.dtype.name} of one element")
+        raise DeviceLacksError(f"BITCAST from {source.name} to {node.dtype.name} of one element")
     if storage(source).is_float:
         x, source = f"{c_type(source)}_to_bits({x})", dtypes.uint64
     if storage(node.dtype).is_float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from uop.compiler.runtime.device import Compiler, Device
 from uop.spec.args import WmmaArg, arg_of
 from uop.spec.dtype import DType
-from uop.spec.errors import UnsupportedError
+from uop.spec.errors import DeviceLacksError
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -86,7 +86,7 @@ class Target(ABC):
         """UnsupportedError for a WMMA that it has no instruction for."""
         arg = arg_of(u, WmmaArg)
         if arg not in self.matrices:
-            raise UnsupportedError(
+            raise DeviceLacksError(
                 f"{self.name} has no matrix instruction for WMMA m{arg.m}n{arg.n}k{arg.k} "
                 f"{arg.dtype_in.name} to {arg.dtype_out.name}"
             )
@@ -110,4 +110,4 @@ class Target(ABC):
             return dtype
         if dtype in self.emulated:
             return self.emulated[dtype]
-        raise UnsupportedError(f"{self.name} cannot compute in {dtype.name}")
+        raise DeviceLacksError(f"{self.name} cannot compute in {dtype.name}")

@@ -12,6 +12,7 @@ from types import TracebackType
 from uop.conformance.protocol.types import Outcome, Problem, ProblemKind
 from uop.spec.errors import (
     BackendError,
+    DeviceLacksError,
     InvalidError,
     LabelledError,
     LackingError,
@@ -46,11 +47,21 @@ DRIVER = "uop.conformance.adapters.backend"
 
 
 def attempt(run: Callable[[], Outcome]) -> Outcome:
-    """The outcome of `run`, or the problem for the error that it raises."""
+    """The outcome of `run`, or the problem for the error that this project raises there."""
     try:
         return run()
     except UopError as error:
-        return problem_of(error)
+        return own_problem(error)
+
+
+def own_problem(error: UopError) -> Problem:
+    """The problem that reports an error of our compiler or interpreter.
+
+    Unsupported is what a device lacks; what they cannot do themselves says nothing of it.
+    """
+    if isinstance(error, UnsupportedError) and not isinstance(error, DeviceLacksError):
+        return Problem(ProblemKind.OURS, f"this uop cannot run it: {error}")
+    return problem_of(error)
 
 
 def problem_of(error: UopError) -> Problem:

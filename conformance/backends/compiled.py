@@ -16,7 +16,7 @@ from uop.compiler.pipeline import Compiled, Observe, Setting, compile, find_targ
 from uop.compiler.runtime.device import Around, Built, Contents, Device, Launch, Memory, upload
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
 from uop.compiler.stages.optimize import Sequences
-from uop.conformance.backends.attempt import problem_of
+from uop.conformance.backends.attempt import own_problem
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order
 from uop.conformance.checks import OptionError
 from uop.conformance.protocol.types import (
@@ -137,7 +137,7 @@ class CompiledBackend:
         try:
             return _outcome([compiled.run(inputs, self.fenced) for inputs in program.batches])
         except UopError as error:
-            return problem_of(error)
+            return own_problem(error)
 
     @cached_property
     def _counts(self) -> Counter[str]:
@@ -156,7 +156,7 @@ class CompiledBackend:
         try:
             return compile(parse(program.text), self.target, observe, self.optimizations)
         except UopError as error:
-            return problem_of(error)
+            return own_problem(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class Fenced(Around):
 
 def _outcome(result: UopError | Sequence[Output]) -> Outcome:
     if isinstance(result, UopError):
-        return problem_of(result)
+        return own_problem(result)
     return Outputs(tuple(map(in_order, result)))
 
 

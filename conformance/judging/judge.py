@@ -9,9 +9,11 @@ from itertools import chain, islice
 
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import interpret
+from uop.conformance.coverage.value_classes import named
 from uop.conformance.judging.compare import element_text, opened
 from uop.conformance.judging.expected import accepted_on, may_end, reference_on, truncates
 from uop.conformance.judging.lowering import Submission, left_out, submission_of
+from uop.conformance.judging.refusals import special_in, with_ordinary_data
 from uop.conformance.judging.verdict import (
     MAY_END,
     NOT_CHARGED,
@@ -20,6 +22,7 @@ from uop.conformance.judging.verdict import (
     CaseFailure,
     Status,
     Verdict,
+    not_judged,
     skipped,
     together,
     verdict_of,
@@ -106,7 +109,9 @@ class Judge:
         """One verdict per program. A failure is confirmed by running the program alone."""
         prepared = [self._prepare(case) for case in cases]
         verdicts = {
-            p: skipped(p.case, p.submission.reason) for p in prepared if p.submission.reason
+            p: _without_outcome(p.case, p.submission.reason, is_ours=p.submission.is_ours)
+            for p in prepared
+            if p.submission.reason
         }
         for group in self._groups([p for p in prepared if p not in verdicts]):
             judged = dict(zip(group, self._judged(group), strict=True))
@@ -114,8 +119,28 @@ class Judge:
             failed = [p for p, verdict in judged.items() if verdict.status is Status.FAILED]
             if len(group) > 1:
                 judged |= {p: self._confirmed(p, judged[p]) for p in failed[:CONFIRMED]}
-            verdicts |= judged
+            verdicts |= judged | self._by_data([p for p in group if judged[p].is_refusal])
         return [verdicts[p] for p in prepared]
+
+    def _by_data(self, refused: Sequence[Prepared]) -> dict[Prepared, Verdict]:
+        """Send programs that the backend refuses again, on ordinary data.
+
+        One that it takes then was refused for its data, which says nothing of its device.
+        """
+        ordinary = {p: with_ordinary_data(p.case) for p in refused if isinstance(p.case, Case)}
+        chosen = {p: self._prepare(case) for p, case in ordinary.items() if case is not None}
+        sent = [program for one in chosen.values() for program in one.submission.programs]
+        outcomes = iter(self._outcomes(sent)) if sent else iter(())
+        found: dict[Prepared, Verdict] = {}
+        for p, one in chosen.items():
+            every = list(islice(outcomes, len(one.submission.programs)))
+            if not any(isinstance(outcome, Problem) for outcome in every):
+                assert isinstance(p.case, Case)
+                assert isinstance(one.case, Case)
+                classes = ", ".join(named(special_in(p.case) & ~special_in(one.case)))
+                verdict = skipped(p.case, f"refused for its data: {classes}")
+                found[p] = replace(verdict, by_data=classes)
+        return found
 
     def _groups(self, prepared: Sequence[Prepared]) -> Iterator[list[Prepared]]:
         """Group consecutive cases whose programs fit into one call."""
@@ -189,7 +214,8 @@ class Judge:
                 return replace(verdict, measured=0, single=0, constrained=0)
             expected = self._accepted(p.case)
         if isinstance(expected, UopError):
-            return skipped(p.case, self.not_judged(expected))
+            is_ours = isinstance(expected, UnsupportedError)
+            return _without_outcome(p.case, self.not_judged(expected), is_ours=is_ours)
         return self._verdict(p, expected, outcome)
 
     def _reference(self, case: Case | InvalidCase) -> Reference | None:
@@ -253,8 +279,12 @@ class Judge:
         verdict, sent = verdict_of(p.case, accepted, outcome), self._sent_instead(p)
         if verdict.failure is None or sent is None:
             return verdict
-        why = NOT_CHARGED if self.demanded(p.case) == STRICT else SETTLED
-        return self._charged(p, sent, accepted, outcome, verdict) or skipped(p.case, why)
+        charged = self._charged(p, sent, accepted, outcome, verdict)
+        if charged is not None:
+            return charged
+        is_strict = self.demanded(p.case) == STRICT
+        why = NOT_CHARGED if is_strict else SETTLED
+        return _without_outcome(p.case, why, is_ours=is_strict)
 
     def _sent_instead(self, p: Prepared) -> Case | None:
         """The program that was sent instead of the case, where its meaning may differ; else None.
@@ -293,6 +323,11 @@ class Judge:
         batches = zip(accepted, sets, outcome.batches, strict=True)
         remaining = verdict_of(p.case, [tuple(map(opened, *batch)) for batch in batches], outcome)
         return None if remaining.status is Status.PASSED else remaining
+
+
+def _without_outcome(case: Case | InvalidCase, reason: str, *, is_ours: bool) -> Verdict:
+    """The verdict on a case that is skipped, or that this project cannot judge."""
+    return not_judged(case.id, reason) if is_ours else skipped(case, reason)
 
 
 def _sets(case: Case, profile: Profile) -> list[tuple[Accepted, ...]]:

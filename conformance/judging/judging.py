@@ -64,7 +64,7 @@ def answer(
         while True:
             wire.write(out, tasks.answered(wire.read(0, *TASKS)))
     except (BackendError, MalformedError, InvalidError, OptionError) as error:
-        wire.write(out, wire.Refused(str(error)))
+        wire.write(out, wire.refusal(error))
 
 
 @dataclass(slots=True)
@@ -157,6 +157,7 @@ class Tasks:
         """
         session, own = self.judge.session, self.own
         self.judge.fired.clear()
+        retried = session.retried
         reasons = {
             id: own.meaningless(id) or not_listed(CaseId.parse(id), session.hello) for id in ids
         }
@@ -172,7 +173,7 @@ class Tasks:
             passed = (cases[v.id] for v in verdicts if v.status is Status.PASSED)
             programs = [case for case in passed if isinstance(case, Case)]
             reaching = tuple(self.reached.new(self.judge, programs, fired))
-        return Judged(verdicts, shown, session.peak, fired, reaching)
+        return Judged(verdicts, shown, session.peak, fired, reaching, session.retried - retried)
 
 
 def _again(verdict: Verdict, how: str) -> Verdict:

@@ -18,7 +18,7 @@ from uop.conformance.suite.case import Batch, Case, CaseId, InvalidCase
 from uop.conformance.suite.vocabulary import Skips, computed, lacking
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import DTYPES, dtypes
-from uop.spec.errors import UopError
+from uop.spec.errors import DeviceLacksError, UopError
 from uop.spec.graph import (
     ProgramKind,
     kind_of,
@@ -48,6 +48,8 @@ WORDS = re.compile(r"[A-Za-z_]\w*")
 class Submission:
     """The programs that a backend gets for a case; `reason` says why they are not sent.
 
+    `is_ours` says that this project cannot make them, whatever the backend lists.
+
     There is one program, or one per member of a TUPLE, STACK or SINK that the backend lacks.
     A lowered program has the graph `root` and the inputs `batches`; `positions` maps the outputs of
     the case to positions in the outputs of `root`.
@@ -58,6 +60,7 @@ class Submission:
     root: UOp | None = None
     batches: tuple[Batch, ...] = ()
     positions: tuple[int, ...] = ()
+    is_ours: bool = False
     is_stack: bool = False
     """Whether the program outputs are stacked to one output of the case."""
 
@@ -101,7 +104,7 @@ def submission_of(case: Case | InvalidCase, hello: Hello) -> Submission:
         unpacked = _unpacked(case, hello) if kind is ProgramKind.TENSOR else None
         whole = Submission((_program(case.root, case.batches),), unsupported(case.root, hello))
         return unpacked or whole
-    reason = f"{hello.name} takes no {kind} programs"
+    reason, is_ours = f"{hello.name} takes no {kind} programs", False
     # Nothing makes a kernel as a graph of a list of instructions; CALLed kernels become lists.
     is_mixed = kind is ProgramKind.MIXED
     for form, stage in STAGES if kind is not ProgramKind.LINEAR else ():
@@ -111,11 +114,12 @@ def submission_of(case: Case | InvalidCase, hello: Hello) -> Submission:
             lowered = lower(case.root, stage)
         except UopError as error:
             reason = f"it cannot be lowered to {form} form: {error}"
+            is_ours = not isinstance(error, DeviceLacksError)
             continue
-        reason = unsupported(lowered, hello)
+        reason, is_ours = unsupported(lowered, hello), False
         if not reason:
             return _in_place_of(case, lowered)
-    return Submission((Program(""),), reason)
+    return Submission((Program(""),), reason, is_ours=is_ours)
 
 
 def _unpacked(case: Case, hello: Hello) -> Submission | None:

@@ -16,7 +16,7 @@ from uop.conformance.judging.elements import (
 )
 from uop.conformance.judging.lowering import text_of
 from uop.conformance.protocol.types import EXCUSED, LOST, Outcome, Outputs, Problem, ProblemKind
-from uop.conformance.suite.case import Case, InvalidCase
+from uop.conformance.suite.case import Case, CaseId, InvalidCase
 from uop.interpreter.accepted.result import Accepted
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -87,6 +87,10 @@ class Verdict:
     errors: Errors | None = None
     measured: int = 0
     """The elements whose accepted sets were computed, of which `single` and `constrained` are."""
+    is_refusal: bool = False
+    """Whether it is skipped because the backend refuses a program of listed ops and dtypes."""
+    by_data: str = ""
+    """The classes of values for which the backend refuses it; empty where it does not."""
     unjudged: str = ""
     """Why it, or a twin, is not judged, through no fault of the backend; empty where it is."""
 
@@ -133,9 +137,9 @@ def skipped(case: Case | InvalidCase, reason: str) -> Verdict:
     return Verdict(str(case.id), Status.SKIPPED, reason=reason)
 
 
-def not_judged(id: str, why: str) -> Verdict:
-    """The verdict on a program that was lost through no fault of the backend."""
-    return Verdict(id, Status.SKIPPED, reason=f"not judged: {why}", unjudged=why)
+def not_judged(id: CaseId | str, why: str) -> Verdict:
+    """The verdict on a program that cannot be judged, through no fault of the backend."""
+    return Verdict(str(id), Status.SKIPPED, reason=f"not judged: {why}", unjudged=why)
 
 
 def _verdict_on_rejection(case: InvalidCase, outcome: Outcome) -> Verdict:
@@ -164,9 +168,9 @@ def _verdict_on_rejection(case: InvalidCase, outcome: Outcome) -> Verdict:
 
 def _verdict_on_problem(case: Case, problem: Problem) -> Verdict:
     if problem.kind is ProblemKind.UNSUPPORTED:
-        return skipped(case, problem.message)
+        return replace(skipped(case, problem.message), is_refusal=True)
     if problem.kind in EXCUSED:
-        return not_judged(str(case.id), problem.message)
+        return not_judged(case.id, problem.message)
     status = Status.CRASHED if problem.kind in LOST else Status.FAILED
     message = problem.message
     if problem.kind not in LOST:

@@ -86,6 +86,7 @@ class ProblemKind(Enum):
     """Why a program has no outputs. The suite detects the last six.
 
     ADAPTER: an adapter has raised by itself, not the library that is judged.
+    OURS: the compiler or the interpreter of this project cannot run it, whatever the device.
     KILLED: the system has killed the process through no fault of the backend.
     """
 
@@ -95,6 +96,7 @@ class ProblemKind(Enum):
     COMPILE = "compile"
     INTERNAL = "internal"
     ADAPTER = "adapter"
+    OURS = "ours"
     PROTOCOL = "protocol"
     PROPERTY = "property"
     KILLED = "killed"
@@ -105,7 +107,7 @@ class ProblemKind(Enum):
 
 LOST = frozenset({ProblemKind.CRASH, ProblemKind.HANG, ProblemKind.LEAK})
 """The problems that end the process of the backend."""
-EXCUSED = frozenset({ProblemKind.ADAPTER, ProblemKind.KILLED})
+EXCUSED = frozenset({ProblemKind.ADAPTER, ProblemKind.OURS, ProblemKind.KILLED})
 """The problems through no fault of the backend."""
 
 

@@ -13,8 +13,10 @@ from typing import TypeVar
 
 from uop.conformance.protocol.codec import Arrays, codec
 from uop.conformance.protocol.types import Hello, Outcome, Program, StageText
-from uop.spec.errors import BackendError, UnfitError, UopError
+from uop.spec.errors import BackendError, ChangedError, UnfitError, UopError
 
+ERRORS = {error.__name__: error for error in (BackendError, ChangedError, UnfitError)}
+"""The classes of errors that stay what they are in another process."""
 SIZES = struct.Struct("<QQ")
 T = TypeVar("T")
 
@@ -24,8 +26,8 @@ class Refused:
     """Says why there is no answer; it may replace any answer."""
 
     message: str
-    unfit: bool = False
-    """Whether an adapter does not fit its library."""
+    error: str = BackendError.__name__
+    """The name of the class of the error that says so to a user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,8 @@ class Located:
 
 def refusal(error: UopError) -> Refused:
     """What says that an error has happened instead of an answer."""
-    return Refused(str(error), isinstance(error, UnfitError))
+    name = type(error).__name__
+    return Refused(str(error), name if name in ERRORS else BackendError.__name__)
 
 
 class ClosedError(Exception):
@@ -105,7 +108,7 @@ class RefusedError(Exception):
 
     def __init__(self, refused: Refused) -> None:
         super().__init__(refused.message)
-        self.error = UnfitError if refused.unfit else BackendError
+        self.error = ERRORS[refused.error]
         """The class of the error that says so to a user."""
 
 

@@ -23,7 +23,7 @@ from uop.conformance.report.model import (
     Summary,
     conclusion_of,
 )
-from uop.conformance.report.tally import NOT_RUN, main_reason, why_open
+from uop.conformance.report.tally import NOT_RUN, declined, main_reason, why_open
 
 ALIKE: dict[str, Callable[[Report], Any]] = {
     "suite": lambda r: r.suite,
@@ -38,7 +38,7 @@ ALIKE: dict[str, Callable[[Report], Any]] = {
 FIRST = 2
 """The number of case ids listed as evidence of a point."""
 SUMMED = ("programs", "checks", "elements", "measured", "passed", "failed", "skipped", "crashed",
-          "known", "seconds", "searching", "again")  # fmt: skip
+          "known", "seconds", "searching", "again", "retried")  # fmt: skip
 T = TypeVar("T")
 
 
@@ -190,6 +190,8 @@ def _summary(
     lost = next((one.lost for one in every if one.lost), "")
     failed = bool(failures) or any(k.stale for k in known) or sums["failed"] or sums["crashed"]
     unjudged = dict(sum((Counter(one.unjudged) for one in every), Counter()))
+    by_data = dict(sum((Counter(one.by_data) for one in every), Counter()))
+    missing = (*missing, *declined(by_data, sums["programs"]))
     verdict = conclusion_of(failed, lost or missing or unjudged, sums["passed"] + sums["known"])
     measured = sums["measured"] or 1
     return replace(
@@ -206,6 +208,7 @@ def _summary(
         missing=missing,
         unfit=any(one.unfit for one in every),
         unjudged=unjudged,
+        by_data=by_data,
         liberties={knob: shown for one in every for knob, shown in one.liberties.items()},
     )
 

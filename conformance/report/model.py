@@ -110,6 +110,10 @@ class Summary:
     """Whether the adapter does not fit its library: `lost` says why, and nothing was judged."""
     unjudged: Mapping[str, int] = field(default_factory=dict)
     """By reason the number of programs that are not judged, through no fault of the backend."""
+    by_data: Mapping[str, int] = field(default_factory=dict)
+    """By the classes of values for which the backend refuses programs the number of these."""
+    retried: int = 0
+    """How often the backend was lost on programs of which none is lost alone."""
     liberties: Mapping[str, str] = field(default_factory=dict)
     """By knob, as `contract=true`, an example of each liberty that the backend was seen to take."""
 

@@ -41,6 +41,8 @@ STATUSES = {mark: status for status, mark in MARKS.items()}
 NOT_RUN = " "
 MOST_DIGESTS = 1 << 16
 """The most digests of graphs that are kept to count distinct ones."""
+MOST_BY_DATA = 0.01
+"""The most of the programs that a backend may refuse for their data."""
 MOST_MISSING = 3
 """The most places without evidence in the message of an inconclusive run."""
 
@@ -144,6 +146,10 @@ class Tally:
     graphs: Distinct = field(default_factory=Distinct)
     unjudged: Counter[str] = field(default_factory=Counter)
     """By reason the number of cases that are not judged, through no fault of the backend."""
+    by_data: Counter[str] = field(default_factory=Counter)
+    """By the classes of values for which the backend refuses programs the number of these."""
+    retried: int = 0
+    """How often the backend was lost on programs of which none is lost alone."""
     is_unfit: bool = False
     """Whether the adapter does not fit its library, so that nothing is judged."""
     fired: Counter[str] = field(default_factory=Counter)
@@ -176,9 +182,11 @@ class Tally:
             self.graphs.add(verdict.digest)
 
     def note(self, verdict: Verdict) -> None:
-        """Count a case that is not judged through no fault of the backend."""
+        """Count a case that is not judged through no fault of the backend, or for its data."""
         if verdict.unjudged:
             self.unjudged[verdict.unjudged] += 1
+        if verdict.by_data:
+            self.by_data[verdict.by_data] += 1
 
     def status_of(self, id: CaseId) -> Status | None:
         """The status of a case; None if it has no verdict."""
@@ -263,6 +271,7 @@ class Tally:
         counts = self.counts
         judged = counts[Status.PASSED] + counts[Status.KNOWN]
         failed = fails or counts[Status.FAILED] or counts[Status.CRASHED]
+        missing = (*missing, *declined(self.by_data, self.programs))
         verdict = conclusion_of(failed, lost or missing or self.unjudged, judged)
         is_open = verdict is Conclusion.INCONCLUSIVE
         return Summary(
@@ -287,6 +296,8 @@ class Tally:
             missing=missing,
             unfit=self.is_unfit,
             unjudged=dict(sorted(self.unjudged.items())),
+            by_data=dict(sorted(self.by_data.items())),
+            retried=self.retried,
         )
 
 
@@ -350,6 +361,16 @@ def why_open(lost: str, missing: tuple[str, ...], unjudged: Mapping[str, int]) -
     more = len(missing) - MOST_MISSING
     shown = f"{few}; and {more:,} more" if more > 0 else few
     return lost or (shown and f"too little evidence: {shown}") or "nothing was checked"
+
+
+def declined(by_data: Mapping[str, int], programs: int) -> tuple[str, ...]:
+    """That a backend refuses too many programs for their data: a verdict would say nothing of such
+    data. Empty where these are few.
+    """
+    count = sum(by_data.values())
+    if count <= MOST_BY_DATA * (programs + count):
+        return ()
+    return (f"{counted(count, 'program')} refused for their data: {', '.join(sorted(by_data))}",)
 
 
 def unjudged_text(unjudged: Mapping[str, int]) -> str:

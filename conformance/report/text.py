@@ -214,10 +214,17 @@ def against_lines(report: Report) -> list[str]:
 
 
 def adapter_lines(report: Report) -> list[str]:
-    """That the version is untested, and what is not judged for no fault of it, a line for each."""
+    """That the version is untested, and what is not judged or was judged again, a line for each."""
     untested, summary = report.backend.untested, report.summary
     lines = [f"note: {untested}"] if untested and not summary.unfit else []
     lines += [unjudged_text({why: n}) for why, n in summary.unjudged.items()][:MOST_FAILURES]
+    lines += [
+        f"{counted(n, 'program')} refused for their data, which are {classes}"
+        for classes, n in summary.by_data.items()
+    ][:MOST_FAILURES]
+    if summary.retried:
+        times = counted(summary.retried, "group")
+        lines.append(f"{times} of programs judged again alone: lost together, none of them alone")
     return list(map(one_line, lines))
 
 

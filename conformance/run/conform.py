@@ -98,7 +98,8 @@ class Conformance(Run):
             vocabulary=self.vocabulary,
         )
         # What one shard lacks another one may have: `uop merge` decides.
-        summary = replace(report.summary, missing=missing)
+        every = dict.fromkeys((*missing, *report.summary.missing))
+        summary = replace(report.summary, missing=tuple(every))
         if summary.open_because and not self.lost:
             summary = replace(summary, open_because=summary.open_because + self._more_time())
         report = replace(report, summary=summary)

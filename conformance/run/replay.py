@@ -185,7 +185,7 @@ def conclusion(verdicts: Iterable[Verdict]) -> Conclusion:
     """The verdict on all cases together."""
     every = list(verdicts)
     failed = any(verdict.status.is_failure for verdict in every)
-    unjudged = any(verdict.unjudged for verdict in every)
+    unjudged = any(verdict.unjudged or verdict.by_data for verdict in every)
     passed = sum(verdict.status is Status.PASSED for verdict in every)
     return conclusion_of(failed, unjudged, passed)
 

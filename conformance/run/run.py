@@ -15,7 +15,7 @@ from uop.conformance.profile.card import Card, Observation
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.display import Display
 from uop.conformance.report.files import failure_at, written_to
-from uop.conformance.report.model import BackendInfo, Failure, Report
+from uop.conformance.report.model import BackendInfo, Conclusion, Failure, Report
 from uop.conformance.report.origin import Origin
 from uop.conformance.report.tally import Tally
 from uop.conformance.run.causes import AnyPool, Causes, CauseSearch, one_of_each_op
@@ -31,7 +31,7 @@ from uop.conformance.suite.generate import groups
 from uop.conformance.suite.own_cases import OwnCases
 from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_of, whole
 from uop.conformance.workers.again import case_to_send
-from uop.spec.errors import BackendError, JudgeLostError, PassError, UnfitError
+from uop.spec.errors import BackendError, ChangedError, JudgeLostError, PassError, UnfitError
 from uop.spec.latitude import LIBERTIES
 from uop.spec.text.profile_text import parse_profile
 
@@ -52,6 +52,8 @@ class Run:
     failed: dict[str, Verdict] = field(default_factory=dict)
     causes: Causes = field(default_factory=Causes)
     lost: str = ""
+    has_changed: bool = False
+    """Whether the backend became another one: then nothing follows from what failed."""
     peak: int = 0
     interrupted: bool = False
     card: Card | None = None
@@ -91,6 +93,8 @@ class Run:
         # In the process of a debugger it would be another backend.
         report = self.report(hello, original, tries=isinstance(pool, Pool))
         summary = replace(report.summary, again=len(self.again), searching=round(self.searching, 3))
+        if self.has_changed:
+            summary = replace(summary, verdict=Conclusion.INCONCLUSIVE, open_because=self.lost)
         if self.card is not None:
             liberties = {entry.liberty: entry.example for entry in self.card.liberties}
             summary = replace(summary, liberties=liberties)
@@ -152,6 +156,7 @@ class Run:
             self.interrupted = True
         except (BackendError, JudgeLostError, PassError) as error:
             self.lost, self.tally.is_unfit = str(error), isinstance(error, UnfitError)
+            self.has_changed = isinstance(error, ChangedError)
 
     def find_causes(self, pool: AnyPool, deadline: float) -> None:
         """Find causes of the failures until a deadline, by time.monotonic."""
@@ -223,6 +228,7 @@ class Run:
         for judged in pool.answers(tasks, deadline):
             self.peak = max(self.peak, judged.peak)
             self.tally.fired.update(judged.fired)
+            self.tally.retried += judged.retried
             self.note(judged)
             for verdict, shown in zip(judged.verdicts, judged.exercised, strict=True):
                 self._add(verdict, shown)

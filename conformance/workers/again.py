@@ -55,6 +55,10 @@ class Again:
         return self.session.peak
 
     @property
+    def retried(self) -> int:
+        return self.session.retried
+
+    @property
     def fired(self) -> Mapping[str, int]:
         return self.session.fired
 

@@ -237,6 +237,25 @@ class Declining(Faulty):
         return [super(Declining, self).run([p])[0] if "ADD" in p.text else no for p in programs]
 
 
+class Picky(Faulty):
+    """Refuses what is not finite."""
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        no = Problem(ProblemKind.UNSUPPORTED, "not here")
+        return [no if self.refuses(p) else InterpreterBackend.run(self, [p])[0] for p in programs]
+
+    def refuses(self, program: Program) -> bool:
+        arrays = (a for batch in program.batches for a in batch.values())
+        return any(not np.isfinite(a.astype(np.float64)).all() for a in arrays)
+
+
+class NoAddition(Picky):
+    """Refuses every ADD."""
+
+    def refuses(self, program: Program) -> bool:
+        return "ADD" in program.text
+
+
 class Confused(Faulty):
     """Gives what is no outcome."""
 

@@ -117,7 +117,7 @@ def test_only_what_is_unsupported_or_no_fault_of_the_backend_is_skipped(kind: Pr
 
     (verdict,) = judged(fault, case(PLUS))
     others = Status.CRASHED if kind in LOST else Status.FAILED
-    is_excused = kind in (ProblemKind.ADAPTER, ProblemKind.KILLED)
+    is_excused = kind in (ProblemKind.ADAPTER, ProblemKind.OURS, ProblemKind.KILLED)
     is_skipped = is_excused or kind is ProblemKind.UNSUPPORTED
     assert verdict.status is (Status.SKIPPED if is_skipped else others)
     assert verdict.unjudged == ("why" if is_excused else "")

@@ -129,6 +129,8 @@ def test_sums() -> None:
         "missing": [],
         "unfit": False,
         "unjudged": {},
+        "by_data": {},
+        "retried": 0,
         "liberties": {},
         "known": 0,
     }
@@ -197,6 +199,8 @@ OPTIONAL = {
 }
 """Parts that only some reports have, or none did at first."""
 OF_LATER = {
+    "by_data",
+    "retried",
     "measured",
     "variant",
     "tested",
