@@ -76,9 +76,8 @@ class OnnxRuntimeBackend(LibraryBackend):
         self.variant = level
 
     def start(self) -> str:
-        onnx()
-        module, state = imported(
-            "onnxruntime", "onnxruntime", "onnxruntime.capi.onnxruntime_pybind11_state"
+        _, module, state = imported(
+            "onnxruntime", "onnx", "onnxruntime", "onnxruntime.capi.onnxruntime_pybind11_state"
         )
         self.session, self.missing = module.InferenceSession, state.NotImplemented
         self.errors = (*type(self).errors, *(getattr(state, name) for name in ERRORS))

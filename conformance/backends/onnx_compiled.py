@@ -12,7 +12,6 @@ from uop.conformance.adapters.backend import Inputs, JointBackend, RunAll, impor
 from uop.conformance.adapters.cells import cells
 from uop.conformance.adapters.onnx.dtypes import ELEMENTS
 from uop.conformance.adapters.onnx.graph import Tensor, Written, model
-from uop.conformance.adapters.onnx.package import onnx
 from uop.conformance.adapters.onnx.schemas import Takes, of_schemas
 from uop.conformance.adapters.onnx.write import OnnxBuilder, written
 from uop.interpreter.numeric.storage import Array, from_bits, to_bits
@@ -91,8 +90,7 @@ class OpenVINOBackend(JointOnnxBackend):
     }
 
     def start(self) -> str:
-        onnx()
-        (self.openvino,) = imported("openvino", "openvino")
+        _, self.openvino = imported("openvino", "onnx", "openvino")
         self.core = self.openvino.Core()
         return "CPU"
 
@@ -124,9 +122,8 @@ class TVMBackend(JointOnnxBackend):
     dtypes = frozenset({*ELEMENTS.values(), dtypes.index})
 
     def start(self) -> str:
-        onnx()
-        self.tvm, self.relax, self.reader = imported(
-            "tvm", "tvm", "tvm.relax", "tvm.relax.frontend.onnx"
+        _, self.tvm, self.relax, self.reader = imported(
+            "tvm", "onnx", "tvm", "tvm.relax", "tvm.relax.frontend.onnx"
         )
         self.cpu = self.tvm.cpu()
         self.takes = {

@@ -108,7 +108,7 @@ class RefusedError(Exception):
 
     def __init__(self, refused: Refused) -> None:
         super().__init__(refused.message)
-        self.error = ERRORS[refused.error]
+        self.error = ERRORS.get(refused.error, BackendError)
         """The class of the error that says so to a user."""
 
 

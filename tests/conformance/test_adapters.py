@@ -11,9 +11,12 @@ import pytest
 from graphs import SLOW, Inputs, demanded, graphs, stores
 from hypothesis import given
 
-from uop.conformance.adapters import Builder, JointBackend, build, identity_of, values_of
+from uop.conformance import backends
+from uop.conformance.adapters import Builder, JointBackend, backend, build, identity_of, values_of
 from uop.conformance.adapters.backend import bisect
 from uop.conformance.adapters.compositions import compositions
+from uop.conformance.adapters.onnx import package
+from uop.conformance.backends import tinygrad_library
 from uop.conformance.judging.compare import compare
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.interpreter.evaluate import evaluate
@@ -36,6 +39,17 @@ from uop.spec.registry import Shape
 from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp, const, dims, param
 
+EXTRAS = {
+    "iree": "iree",
+    "onnx-reference": "onnx",
+    "onnxruntime": "onnxruntime",
+    "openvino": "openvino",
+    "stablehlo": "xla",
+    "tinygrad": "tinygrad",
+    "tvm": "tvm",
+    "xla": "xla",
+}
+"""What to install for a backend, as README and pyproject.toml say it."""
 FEW = frozenset(
     {
         *(Op.ADD, Op.MUL, Op.MAX, Op.DIV, Op.TRUNC, Op.XOR, Op.OR, Op.AND, Op.SHL, Op.SHR),
@@ -366,3 +380,17 @@ def test_an_error_that_is_not_the_librarys_is_not_hidden() -> None:
     x = print_program(UOp(Op.NEG, param(0, (2,), dtypes.float32)))
     with pytest.raises(KeyError):
         Broken().run([Program(x)])
+
+
+@pytest.mark.parametrize("name", EXTRAS)
+def test_a_backend_without_its_library_says_what_to_install(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(module: str) -> None:
+        raise ModuleNotFoundError(f"No module named {module!r}")
+
+    for importing in (backend, tinygrad_library):
+        monkeypatch.setattr(importing, "import_module", missing)
+    package.onnx.cache_clear()
+    with pytest.raises(UnsupportedError, match=rf'pip install "uop\[{EXTRAS[name]}\]"'):
+        backends.load(name).hello()
