@@ -23,6 +23,8 @@ DOCS = ROOT / "docs"
 COMMAND_LINE = (DOCS / "command-line.md").read_text("utf-8")
 NEEDS = {"onnx.md": "opencl", "python.md": "opencl", "stablehlo.md": "jaxlib"}
 """The fixture of what a page needs to run."""
+EXTRAS = {"opencl": "opencl", "jaxlib": "xla"}
+"""The extra that installs what a fixture needs."""
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
@@ -34,6 +36,12 @@ def test_a_page_shows_what_its_blocks_print(
     prepare(tmp_path)
     for shown in run_page(page, tmp_path):
         assert shown.holds, f"`python tests/pages.py` writes it anew: {shown}"
+
+
+@pytest.mark.parametrize("name", NEEDS)
+def test_a_page_says_first_what_to_install(name: str) -> None:
+    said, _, _ = (DOCS / name).read_text("utf-8").partition("```")
+    assert re.search(rf"pip install '\.\[[\w,]*\b{EXTRAS[NEEDS[name]]}\b", said)
 
 
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
