@@ -111,7 +111,7 @@ def test_a_batch_without_outputs_fails() -> None:
 
 
 @pytest.mark.parametrize("kind", ProblemKind)
-def test_only_what_is_unsupported_or_no_fault_of_the_backend_is_skipped(kind: ProblemKind) -> None:
+def test_only_what_is_unsupported_is_skipped(kind: ProblemKind) -> None:
     def fault(outcomes: list[Outcome]) -> None:
         outcomes[0] = Problem(kind, "why")
 
