@@ -38,7 +38,7 @@ ALIKE: dict[str, Callable[[Report], Any]] = {
 FIRST = 2
 """The number of case ids listed as evidence of a point."""
 SUMMED = ("programs", "checks", "elements", "measured", "passed", "failed", "skipped", "crashed",
-          "known", "seconds", "searching", "again", "retried")  # fmt: skip
+          "known", "seconds", "searching", "again", "retried", "judges_replaced")  # fmt: skip
 T = TypeVar("T")
 
 
@@ -204,6 +204,7 @@ def _summary(
         constrained_share=sum(s.constrained_share * s.measured for s in every) / measured,
         single_share=sum(s.single_share * s.measured for s in every) / measured,
         peak_bytes=max(one.peak_bytes for one in every),
+        judge_bytes=max(one.judge_bytes for one in every),
         untried=tuple(t for t in every[0].untried if all(t in one.untried for one in every)),
         missing=missing,
         unfit=any(one.unfit for one in every),

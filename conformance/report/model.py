@@ -98,6 +98,10 @@ class Summary:
     seconds: float
     peak_bytes: int
     """The peak memory of a backend process."""
+    judge_bytes: int = 0
+    """The most memory that a judging process held after a task."""
+    judges_replaced: int = 0
+    """How many judging processes were replaced as they held too much."""
     searching: float = 0.0
     """The part of `seconds` in which the run looked for causes."""
     again: int = 0

@@ -92,6 +92,9 @@ def figures_line(report: Report) -> str:
     # Files of reports do not have it.
     graphs = "" if report.graphs is None else f"{report.graphs:,} distinct graphs; "
     memory = f", {sums.peak_bytes >> 20:,} MiB" if sums.peak_bytes else ""
+    if sums.judge_bytes:
+        replaced = f", {sums.judges_replaced} replaced" if sums.judges_replaced else ""
+        memory += f" (judges {sums.judge_bytes >> 20:,} MiB{replaced})"
     return (
         f"{progress_of(sums.programs, sums.elements, sums.wrong)}; {sums.checks:,} checks, "
         f"{sums.again:,} again, "

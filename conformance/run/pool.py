@@ -132,6 +132,10 @@ class Pool:
     """Processes that are ending, as their tasks took too long or they held too much."""
     deaths: int = 0
     """How many processes in a row have ended before they could do anything."""
+    peak: int = 0
+    """The most bytes that a process held after a task."""
+    replaced: int = 0
+    """How many processes were replaced as they held too much."""
 
     @classmethod
     def start(cls, options: Options) -> Self:
@@ -261,9 +265,13 @@ class Pool:
 
     def _light(self, member: Member) -> Member:
         """The process, or another one in its place where it holds too much."""
+        held = 0
         with suppress(psutil.Error):
-            if psutil.Process(member.process.popen.pid).memory_info().rss <= MOST_BYTES:
-                return member
+            held = psutil.Process(member.process.popen.pid).memory_info().rss
+        self.peak = max(self.peak, held)
+        if held <= MOST_BYTES:
+            return member
+        self.replaced += 1
         self._drop([member])
         self._fill()
         return self.members[-1]

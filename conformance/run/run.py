@@ -92,7 +92,13 @@ class Run:
             pool.end()
         # In the process of a debugger it would be another backend.
         report = self.report(hello, original, tries=isinstance(pool, Pool))
-        summary = replace(report.summary, again=len(self.again), searching=round(self.searching, 3))
+        summary = replace(
+            report.summary,
+            again=len(self.again),
+            searching=round(self.searching, 3),
+            judge_bytes=pool.peak,
+            judges_replaced=pool.replaced,
+        )
         if self.has_changed:
             summary = replace(summary, verdict=Conclusion.INCONCLUSIVE, open_because=self.lost)
         if self.card is not None:

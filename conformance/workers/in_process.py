@@ -29,6 +29,8 @@ WARNING = (
 class InProcess:
     """A pool without processes: one judge and one backend in this process."""
 
+    peak = replaced = 0
+
     def __init__(self, options: Options) -> None:
         # For a backend named module:Class; last, so that it hides no installed module.
         sys.path.append(str(Path.cwd()))
