@@ -91,8 +91,11 @@ def _shared(a: Report, b: Report) -> tuple[Report, Report]:
 
 def _of_failures(report: Report, places: Collection[Place]) -> Report:
     """A report without what it says of anything but failures in some cells."""
-    plain = {"skipped_reason": None, "skipped": {}, "max_ulp": 0.0}
-    cells = tuple(replace(c, **plain) for c in report.cells if c.place in places)  # type: ignore[arg-type]
+    cells = tuple(
+        replace(cell, skipped_reason=None, skipped={}, max_ulp=0.0)
+        for cell in report.cells
+        if cell.place in places
+    )
     verdict = conclusion_of(_failing(report) or report.stale, False, 1)
     return replace(report, cells=cells, summary=replace(report.summary, verdict=verdict))
 

@@ -69,7 +69,7 @@ class Member:
         cls, *command: str, task: Task[Any] | None = None, place: Workplace | None = None
     ) -> Member:
         """Start a module, the first word of the command, with the other words as arguments."""
-        return cls(Module(*command, environment=place and place.environment), task)
+        return cls(Module(*command, environment=place.environment if place else None), task)
 
     def ask(self, task: Task[A]) -> A:
         """Send a task and wait for its answer. Raises the errors of `answer`."""
