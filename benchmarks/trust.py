@@ -3,6 +3,7 @@
     python benchmarks/trust.py verdicts [--busy 16] [--count 5]  # innocent backends, guilty ones
     python benchmarks/trust.py kills [--busy N] [--count 40]     # worker, judge and run killed
     python benchmarks/trust.py recipe [--busy N] [--count 10]    # two timed runs, and `uop diff`
+    python benchmarks/trust.py memory                            # runs that fail on many programs
 
 `--busy N` runs N processes beside it that want a processor all the time; `recipe` changes their
 number at random. The exit code is 1 where something is not as it should be.
@@ -25,6 +26,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import cycle, islice, product
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -53,6 +55,25 @@ class Deadlocks(Backend):
         lock.acquire()
         lock.acquire()
 """
+WRONG = """
+from zlib import crc32
+from uop.conformance.backends.interpreter import InterpreterBackend
+from uop.conformance.protocol.types import Outputs, Problem, ProblemKind
+
+class Wrong(InterpreterBackend):
+    def run(self, programs):
+        problem = Problem(ProblemKind.INTERNAL, "wrong")
+        return [o if crc32(p.text.encode()) % 8 == 0 else problem
+                for p, o in zip(programs, super().run(programs))]
+"""
+HUNGRY = (
+    ("tinygrad:CPU", "--effort", "smoke"),
+    ("tinygrad:X86", "--effort", "smoke"),
+    ("tinygrad:PYTHON", "--effort", "smoke"),
+    ("tinygrad:CL", "--time", "6m"),
+    ("wrong:Wrong", "--effort", "full", "--time", "20m"),
+)
+MOST_BYTES, MOST_SECONDS = 1 << 30, 1500
 ONE = ("--op", "SIN", "--dtype", "float32", "--effort", "smoke", "--examples", "1", "-n", "1")
 GUILTY = ("Deadlocks", "Sleeps", "Spins")
 FEW = ("--op", "ADD,MUL,CAST,WHERE,REDUCE,PERMUTE,NEG,MAX", "--dtype", "int8,float32")
@@ -110,6 +131,51 @@ def verdicts(options: argparse.Namespace) -> Iterator[tuple[str, bool]]:
                 for how in GUILTY:
                     _, said, seconds = uop(folder, "conform", f"stuck:{how}", *ONE)
                     yield f"{seconds:5.0f} s  {how}: {verdict(said)}", "[hang " in said
+
+
+def memory(options: argparse.Namespace) -> Iterator[tuple[str, bool]]:
+    """Runs that fail on many programs: each process stays small, and each run ends by itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "wrong.py").write_text(WRONG)
+        for backend, *words in HUNGRY[: options.count or None]:
+            report = Path(folder, "report.json")
+            command = [sys.executable, "-P", "-m", "uop", "conform", backend, *words]
+            begun = time.monotonic()
+            run = subprocess.Popen([*command, "--json", str(report)], cwd=folder, text=True)
+            held = [0]
+            while run.poll() is None:
+                held.append(most_held(run.pid))
+                time.sleep(0.5)
+            seconds = time.monotonic() - begun
+            third = len(held) // 3
+            summary = json.loads(report.read_text("utf-8"))
+            yield (
+                f"{backend}: {seconds:.0f} s; at most {max(held) >> 20} MiB a process "
+                f"({max(held[:third]) >> 20} in the first third, "
+                f"{max(held[2 * third :]) >> 20} in the last); {figures(summary)}",
+                max(held) <= MOST_BYTES and seconds < MOST_SECONDS,
+            )
+
+
+def most_held(pid: int) -> int:
+    """The bytes that the largest process of a run holds now."""
+    most = 0
+    with suppress(psutil.Error):
+        run = psutil.Process(pid)
+        for process in (run, *run.children(recursive=True)):
+            with suppress(psutil.Error):
+                most = max(most, process.memory_info().rss)
+    return most
+
+
+def figures(report: dict[str, Any]) -> str:
+    """The failing programs of a report, their causes, and how many of them stay unexplained."""
+    sums = report["summary"]
+    unexplained = len(report.get("unexplained", ()))
+    return (
+        f"{sums['programs']:,} programs, {sums['failed'] + sums['crashed']:,} failed, "
+        f"{len(report['failures'])} causes, {unexplained:,} unexplained; {sums['verdict']}"
+    )
 
 
 def recipe(options: argparse.Namespace) -> Iterator[tuple[str, bool]]:
@@ -241,7 +307,7 @@ def left(scratch: Path) -> list[str]:
         time.sleep(0.1)
 
 
-TRIALS = {"kills": kills, "recipe": recipe, "verdicts": verdicts}
+TRIALS = {"kills": kills, "memory": memory, "recipe": recipe, "verdicts": verdicts}
 
 if __name__ == "__main__":
     sys.exit(main())
