@@ -6,7 +6,6 @@ take several times as much, accepted sets more, so values may have a part of wha
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,7 +36,6 @@ MOST_OF_ONE = 24
 POSITION = 8
 """The bytes of a position in memory."""
 ACCESSES = frozenset({Op.LOAD, Op.STORE, Op.ATOMICADD})
-_MEMORY = Path("/proc/meminfo")
 _CONTAINER = Path("/sys/fs/cgroup")
 
 _limit: ContextVar[int | None] = ContextVar("limit", default=None)
@@ -173,12 +171,10 @@ def _refuse_above(most: int, live: int, u: UOp) -> None:
 
 
 def free() -> int:
-    """Return the bytes of memory that are free, in the container where there is one; 0: unknown."""
-    try:
-        known = dict(line.split(":") for line in _MEMORY.read_text("ascii").splitlines())
-        here = int(known["MemAvailable"].split()[0]) << 10
-    except (OSError, ValueError, LookupError):
-        return _free_pages()
+    """Return the bytes of memory that are free, in the container where there is one."""
+    import psutil  # only where nothing sets a limit
+
+    here = psutil.virtual_memory().available
     try:
         most, used = (
             int((_CONTAINER / name).read_text("ascii")) for name in ("memory.max", "memory.current")
@@ -186,11 +182,3 @@ def free() -> int:
     except (OSError, ValueError):
         return here
     return max(0, min(here, most - used))
-
-
-def _free_pages() -> int:
-    """The same of a system without /proc."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return 0

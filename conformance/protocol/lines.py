@@ -247,11 +247,16 @@ class LineProcess:
             return self.lost(ProblemKind.HANG, f"{within}, but one came a little later")
         self._close_stdin()
         self._drain(time.monotonic() + min(PATIENCE, seconds))
-        if self._reply(id) is not None:
+        try:
+            reply = self._reply(id)
+        except DeviationError as error:
+            return self.lost(ProblemKind.PROTOCOL, str(error))
+        if reply is not None:
             later = "but one came once stdin was closed: it does not flush stdout after each line"
             return self.lost(ProblemKind.HANG, f"{within}, {later}")
-        if reply_in(bytes(self.received), id) is not None:
-            return self.lost(ProblemKind.HANG, f"{within}: the line has no newline at its end")
+        with contextlib.suppress(DeviationError):
+            if reply_in(bytes(self.received), id) is not None:
+                return self.lost(ProblemKind.HANG, f"{within}: the line has no newline at its end")
         if self.received:
             half = shorten(bytes(self.received))
             return self.lost(ProblemKind.HANG, f"{within}, only half a line: {half}")

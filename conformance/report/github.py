@@ -79,7 +79,7 @@ def commands(report: Report) -> list[str]:
 
 
 def markdown(report: Report) -> str:
-    """The summary: verdict, failing cells, causes with repros, stale lines, next steps."""
+    """The summary: verdict, failing cells, causes (ten with repros), stale lines, next steps."""
     lines = [f"## {MARKS[report.conclusion]} {_plain(verdict_line(report))}", ""]
     lines += [_plain(figures_line(report)), ""]
     failing = defaultdict(list)
@@ -96,7 +96,8 @@ def markdown(report: Report) -> str:
         shown = [failure.details, "", failure.text.rstrip()]
         fence = _fence("\n".join(shown))
         lines += [f"{fence}text", *shown, fence, "</details>", ""]
-    lines += [f"- {_plain(line)}" for line in report.stale[:MOST]]
+    rest = [f"{failure.id}: {failure.signature}" for failure in report.failures[MOST:]]
+    lines += [f"- {_plain(line)}" for line in [*rest, *report.stale]]
     lines += [f"- {_plain(line)}" for line in [*adapter_lines(report), *next_lines(report)]]
     return "\n".join(lines) + "\n"
 

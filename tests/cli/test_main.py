@@ -67,6 +67,7 @@ def test_wrong_usage_is_exit_2(uop: Any, arguments: list[str]) -> None:
         (InvalidError("ADD.c1", "one dtype"), Exit.USAGE),
         (UndefinedError("INDEX.u1", "out of bounds"), Exit.USAGE),
         (UnsupportedError("no float64"), Exit.USAGE),
+        (errors.DeviceLacksError("no float64"), Exit.USAGE),
         (errors.LackingError("INS.n1", "no meaning"), Exit.USAGE),
         (errors.IncompleteError("ABS", "a meaning"), Exit.USAGE),
         (PassError("rangeify"), Exit.FAILED),

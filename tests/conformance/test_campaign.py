@@ -41,7 +41,7 @@ def judged(tmp_path: Path) -> Conform:
 
 def without_time(report: Report) -> dict[str, Any]:
     found = as_json(report)
-    for key in ("seconds", "searching", "peak_bytes"):
+    for key in ("seconds", "searching", "peak_bytes", "judge_bytes"):
         del found["summary"][key]
     del found["origin"]
     return found

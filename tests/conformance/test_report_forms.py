@@ -220,6 +220,9 @@ def test_github_shows_no_more_than_it_takes_and_an_inconclusive_run_as_an_error(
     found = commands(full(FAILED))
     assert len(found) == MOST
     assert found[-1] == "::notice::11 more, in the summary and the report"
+    summary = markdown(full(FAILED))
+    assert summary.count("<details>") == MOST
+    assert summary.count(f"- {FAILURE.id}: ") == len(full(FAILED).failures) - MOST
     assert commands(report())[0].startswith("::error title=inconclusive::")
     assert commands(report(PASSED)) == []
 
