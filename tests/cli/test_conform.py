@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import reports
 
@@ -307,7 +308,9 @@ def test_ctrl_c_while_a_second_backend_starts_ends_the_run(tmp_path: Path) -> No
         text=True,
         cwd=tmp_path,
     )
-    time.sleep(3)
+    # Where it has started processes, its own imports have ended.
+    while not psutil.Process(run.pid).children():
+        time.sleep(0.1)
     run.send_signal(signal.SIGINT)
     out, err = run.communicate(timeout=60)
     assert (run.returncode, out, err.strip()) == (130, "", "interrupted")

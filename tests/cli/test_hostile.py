@@ -221,7 +221,7 @@ def test_a_home_that_cannot_be_written_has_no_cache(
     ("words", "said"),
     [
         (("conform", "opencl", *ONE_OP), "conforms"),
-        (("fuzz", "interpreter", "--time", "5s", "-n", "1"), "has shown no failure"),
+        (("fuzz", "interpreter", "--time", "20s", "-n", "1"), "has shown no failure"),
     ],
 )
 def test_no_run_needs_a_network(words: tuple[str, ...], said: str, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_time_ends_a_run_early_and_it_is_inconclusive(judged: Conform) -> None:
     report = judged("backends_for_tests:Slow", seconds=8.0, profile="strict")
     assert report.conclusion is Conclusion.INCONCLUSIVE
     assert any("the run ended before" in why for why in report.summary.missing)
-    assert 1 <= report.summary.programs < 200
+    assert report.summary.programs < 200
 
 
 @pytest.mark.parametrize(
