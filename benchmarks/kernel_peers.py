@@ -20,7 +20,8 @@ from uop.compiler.pipeline import compile
 from uop.compiler.runtime.cuda import CUDADevice
 from uop.compiler.runtime.device import Device, upload
 from uop.compiler.runtime.opencl import OpenCLDevice
-from uop.conformance.backends.tinygrad import ERRORS, load
+from uop.conformance.backends.attempt import ERRORS
+from uop.conformance.backends.tinygrad_library import load
 from uop.spec.errors import UnsupportedError
 from uop.spec.kernel.optimization import Optimization, parse_optimizations
 

@@ -77,6 +77,8 @@ MOST_BYTES, MOST_SECONDS = 1 << 30, 1500
 ONE = ("--op", "SIN", "--dtype", "float32", "--effort", "smoke", "--examples", "1", "-n", "1")
 GUILTY = ("Deadlocks", "Sleeps", "Spins")
 FEW = ("--op", "ADD,MUL,CAST,WHERE,REDUCE,PERMUTE,NEG,MAX", "--dtype", "int8,float32")
+FAULT, BROKEN = "mutant:integer-casts-saturate", "op/CAST/int8"
+"""A fault of one op on one dtype, and where its first failing program is."""
 VICTIMS = {"worker": "workers.serve", "judge": "pool_member", "main": "-m uop"}
 """By kind what its command line has."""
 RUNS = {
@@ -184,14 +186,12 @@ def recipe(options: argparse.Namespace) -> Iterator[tuple[str, bool]]:
     with tempfile.TemporaryDirectory() as folder:
         before = timed(folder, "before", "interpreter", chance)
         for number in range(options.count or 10):
-            for backend in ("interpreter", "mutant:bool-is-bits"):
+            for backend in ("interpreter", FAULT):
                 after = timed(folder, f"{number}", backend, chance)
                 code, said, _ = uop(folder, "diff", before, after)
-                first = said.partition("worse: ")[2].partition("\n")[0]
-                yield (
-                    f"{backend}: exit code {code}; {first or 'nothing worse'}",
-                    code == int(backend != "interpreter"),
-                )
+                cause = said.partition("new cause: ")[2].partition("\n")[0]
+                is_right = code == 1 and BROKEN in cause if backend == FAULT else code == 0
+                yield f"{backend}: exit code {code}; {cause or 'no new cause'}", is_right
 
 
 def timed(folder: str, name: str, backend: str, chance: random.Random) -> str:

@@ -82,7 +82,7 @@ def test_both_commands_are_one_line_each() -> None:
     assert [block.text.count("\n") for block in blocks(ROOT / "README.md", "sh")] == [1, 1]
 
 
-JUDGING, FUZZING = "2m", "15s"
+JUDGING, FUZZING = "2m", "30s"
 """The times of jobs. One that judges all of a worker of one op ends before."""
 WORKER = '#!/bin/sh\nexec python3 "$(dirname "$0")/worker.py"\n'
 WRONG = """%0 = PARAM [1] {slot=0, dtype=float32}
