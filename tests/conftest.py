@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import pytest
+from hypothesis import settings
 
 import uop
 from uop.__main__ import main
@@ -33,6 +34,9 @@ def pytest_configure(config: pytest.Config) -> None:
             f"these tests are for {wanted or 'an installed uop, and none is'}, and import {found}; "
             f"install it, start pytest in another way, or say --uop {found}"
         )
+    # How long an example takes is the machine's.
+    settings.register_profile("uop", deadline=None)
+    settings.load_profile("uop")
     # A shell has what it starts in the background ignore Ctrl-C, and so would what tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
