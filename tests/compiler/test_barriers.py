@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack
 
 import numpy as np
@@ -163,8 +162,8 @@ def test_a_kernel_that_hangs_ends_with_its_process() -> None:
     body = UOp(Op.SINK, UOp(Op.END, UOp(Op.STORE, place, times_three(step)), r))
     root = program(body, argument(0, 1), argument(1, 1, dtypes.index))
     data = {0: np.ones(1, np.int32), 1: np.array([1 << 60], np.int64)}
-    started_at = time.monotonic()
-    with started("opencl", allowance=Allowance.within(10)) as session:
+    quick = Allowance(batch_seconds=5.0, program_seconds=0.0)
+    with started("opencl", allowance=quick) as session:
         session.submit([Program(print_program(root), (data,))])
         (outcome,) = session.collect()
         assert isinstance(outcome, Problem)
@@ -173,7 +172,6 @@ def test_a_kernel_that_hangs_ends_with_its_process() -> None:
         session.submit([Program(print_program(root), (data,))])
         (outcome,) = session.collect()
         assert not isinstance(outcome, Problem)
-    assert time.monotonic() - started_at < 40
 
 
 def times_three(value: UOp) -> UOp:
