@@ -76,13 +76,14 @@ def without_binaries(root: UOp) -> UOp:
 
 
 def with_constants(root: UOp) -> UOp:
-    """List the constants that LINEARs leave out, first: they need not be instructions."""
+    """List all constants of LINEARs that leave some out, first: they need not be instructions."""
     listed: dict[UOp, UOp] = {}
     for body in kernels(root):
         if body.op is Op.LINEAR:
-            own = frozenset(body.src)
-            left_out = [u for u in body.toposort() if _is_constant(u) and u not in own]
-            listed[body] = body.with_src([*left_out, *body.src]) if left_out else body
+            constants = [u for u in body.toposort() if _is_constant(u)]
+            if not frozenset(body.src).issuperset(constants):
+                others = (u for u in body.src if not _is_constant(u))
+                listed[body] = body.with_src([*constants, *others])
     return root.substitute(listed)
 
 
