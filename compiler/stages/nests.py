@@ -16,7 +16,7 @@ from uop.compiler.stages.launch import is_work_item
 from uop.compiler.stages.optimize.axes import FOLDED, id_of, type_of
 from uop.spec.args import AddrSpace, AxisType, RangeArg
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import WRITES, accessed, base_of, outside, over, slot_of
+from uop.spec.graph import WRITES, accessed, base_of, kernels, outside, over, slot_of
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.kernel.loops import with_joined_loops
 from uop.spec.ops.names import Op
@@ -38,13 +38,13 @@ def in_nests(root: UOp, fits: Fits) -> UOp:
     UnsupportedError for a STORE in two loops over one RANGE.
     """
     new: dict[UOp, UOp] = {}
-    for u in outside(root):
+    for u in outside(root) if kernels(root) else ():
         new[u] = over(u, new)
         if u.op is Op.CALL and u.src[0].op is Op.SINK:
             body = _closed_once(u.src[0])
             call = new[u].with_src([body, *new[u].src[1:]])
             new[u] = call if fits(call) else _in_sequence(call, _split(call))
-    return new[root]
+    return new.get(root, root)
 
 
 def _closed_once(body: UOp) -> UOp:
