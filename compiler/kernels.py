@@ -76,13 +76,14 @@ def without_binaries(root: UOp) -> UOp:
 
 
 def with_constants(root: UOp) -> UOp:
-    """List the constants that LINEARs leave out, first: they need not be instructions."""
+    """List all constants of LINEARs that leave some out, first: they need not be instructions."""
     listed: dict[UOp, UOp] = {}
     for body in kernels(root):
         if body.op is Op.LINEAR:
-            own = frozenset(body.src)
-            left_out = [u for u in body.toposort() if _is_constant(u) and u not in own]
-            listed[body] = body.with_src([*left_out, *body.src]) if left_out else body
+            constants = [u for u in body.toposort() if _is_constant(u)]
+            if not frozenset(body.src).issuperset(constants):
+                others = (u for u in body.src if not _is_constant(u))
+                listed[body] = body.with_src([*constants, *others])
     return root.substitute(listed)
 
 
@@ -117,9 +118,24 @@ def first_stage(root: UOp, target: Target) -> str:
         return stage
     if is_dependent:
         raise UnsupportedError("a kernel whose work items, or copies of a loop, may be dependent")
-    body = kernels(root)[0]
-    near = LISTED if body.op is Op.LINEAR else ONE_BY_ONE if _has_work_items(body) else RANGED
+    near = _nearest(kernels(root))
     raise UnsupportedError(f"a kernel in no form that the compiler takes: {reasons[near.stage]}")
+
+
+def _nearest(bodies: Sequence[UOp]) -> Form:
+    """The form that kernels come closest to: the first one that has their RANGEs."""
+    order = [u for body in bodies for u in body.toposort()]
+    if any(u.op is Op.LINEAR for u in order):
+        return LISTED
+    types = {type_of(u) for u in order if u.op is Op.RANGE}
+    near = ONE_BY_ONE if any(u.op is Op.SPECIAL for u in order) else RANGED
+    return next((form for form in (near, BY_ITEMS) if types <= form.axis_types), OPTIMIZED)
+
+
+def fits_one_launch(call: UOp) -> bool:
+    """Whether the work items of a kernel run all of it, or need no order among its loops."""
+    has_items = any(u.op is Op.END and is_work_item(u.src[1]) for u in call.src[0].toposort())
+    return not has_items or _is_in_every_item(call) or _is_parallel(call)
 
 
 def _is_parallel(call: UOp) -> bool:
@@ -201,7 +217,3 @@ def _check_target(body: UOp, target: Target) -> None:
                 f"a LINEAR with {u.op.name} on {u.src[0].dtype.name}: "
                 f"{target.name} has no such instruction"
             )
-
-
-def _has_work_items(body: UOp) -> bool:
-    return any(u.op is Op.SPECIAL for u in body.toposort())

@@ -9,7 +9,13 @@ from inspect import getdoc, getmodule
 
 from uop.compiler.barriers import refuse_divergent
 from uop.compiler.execute import Executable, Inputs, Output
-from uop.compiler.kernels import binaries_of, first_stage, with_constants, without_binaries
+from uop.compiler.kernels import (
+    binaries_of,
+    first_stage,
+    fits_one_launch,
+    with_constants,
+    without_binaries,
+)
 from uop.compiler.loaded import Loaded
 from uop.compiler.rewrite import Fired, RuleSet, quietly, rewrite, rewrites
 from uop.compiler.runtime.binary import Binary, digest
@@ -20,9 +26,11 @@ from uop.compiler.stages.callify import RULES as OF_CALLIFY
 from uop.compiler.stages.callify import callify
 from uop.compiler.stages.expand import RULES as EXPANSIONS
 from uop.compiler.stages.expand import expand
+from uop.compiler.stages.flat import over_flat_memory
 from uop.compiler.stages.launch import IN_WARP
 from uop.compiler.stages.linearize import linearize
 from uop.compiler.stages.lower import LOWER
+from uop.compiler.stages.nests import in_nests
 from uop.compiler.stages.optimize import OPTIMIZE, Choose, Sequences, optimize
 from uop.compiler.stages.optimize.groups import chosen
 from uop.compiler.stages.optimize.rows import KEEP_ROW
@@ -217,12 +225,14 @@ def _in_core_ops(root: UOp) -> UOp:
 
 
 def _entered(root: UOp, target: Target) -> UOp:
-    """The program that the stages see: a LINEAR for each PROGRAM, and no vectors in graphs.
+    """The program that the stages see: a LINEAR for each PROGRAM, flat memory in kernels, a kernel
+    for STOREs in work items of their own, and no vectors in graphs.
 
     Beside ops on whole tensors a LINEAR for each kernel: such a program begins at the first stage.
     """
     root = rewrite(root, ENTERED) if any(u.tag == IN_WARP for u in root.toposort()) else root
-    root = graphs_in_scalars(with_constants(without_binaries(root)))
+    root = in_nests(over_flat_memory(without_binaries(root)), fits_one_launch)
+    root = graphs_in_scalars(with_constants(root))
     if kind_of(root) is not ProgramKind.MIXED:
         return root
     bodies = {call.src[0]: call for call in kernel_calls(root)}

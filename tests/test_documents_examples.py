@@ -1,7 +1,7 @@
 """The example programs of the documents: each runs, and gives what was computed without this code.
 
-The files state hand vectors; here the compositions are computed once more by numpy, and what the
-compiler takes runs on a device too.
+The files state hand vectors; here the compositions are computed once more by numpy, and all run on
+two targets of the compiler.
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ import numpy as np
 import pytest
 from flint import arb
 
-from uop.compiler.pipeline import compile
-from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.conformance.judging.storage import from_literal
-from uop.interpreter.accept import accept
+from uop.conformance.judging.verdict import Status
+from uop.conformance.run.replay import replay
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array
 from uop.spec.case import FileCase
 from uop.spec.editions import EDITIONS, print_program, print_tree
 from uop.spec.editions import parse as parse_edition
-from uop.spec.errors import UnsupportedError
 from uop.spec.text.uop_file import read_file
 
 FOLDER = Path(__file__).parent.parent / "examples" / "documents"
@@ -103,42 +101,14 @@ def test_a_composition_is_what_numpy_computes(edition: str, name: str) -> None:
         np.testing.assert_array_equal(evaluate(case.root, inputs), expected)
 
 
-REFUSED = {
-    f"{edition}/{name}": "a program is compiled for one"
-    for edition in ("2026-05", "2026-06")
-    for name in (
-        "broadcast", "scatter", "gather_shards", "reduce", "allgather", "reduce_scatter",
-        "allreduce",
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.parametrize("target", ["opencl", "cuda-host"])
+def test_it_gives_the_same_when_it_is_compiled(target: str) -> None:
+    """As `uop replay` judges the files: every example runs, and none is left out."""
+    found = replay([FOLDER], target)
+    assert {f"{r.path.stem}/{r.case}": str(r.verdict.status) for r in found} == dict.fromkeys(
+        CASES, str(Status.PASSED)
     )
-} | {
-    "bestiary/end": "a kernel in no form that the compiler takes",
-    "bestiary/index": "a kernel in no form that the compiler takes",
-    "bestiary/load": "a kernel in no form that the compiler takes",
-    "bestiary/store": "a kernel in no form that the compiler takes",
-    "bestiary/sink": "a STORE in a tensor graph goes through",
-    "bestiary/after": "may be dependent",
-}  # fmt: skip
-"""What the compiler may refuse, and the words in which it says why."""
-
-
-@every_case
-def test_it_gives_the_same_when_it_is_compiled(name: str, opencl: OpenCLDevice) -> None:
-    case = CASES[name]
-    assert case.root is not None
-    inputs = inputs_of(case)
-    refused, found = "", dict[int, Array]()
-    try:
-        found = by_number(compile(case.root, "opencl").run(inputs))
-    except UnsupportedError as error:
-        refused = str(error)
-    if refused:
-        assert REFUSED.get(name, "nothing") in refused
-        return
-    if not case.expect:
-        (accepted,) = accept(case.root, inputs)
-        assert accepted.contains(found[0]).all()
-    for number, expected in case.expect.items():
-        np.testing.assert_array_equal(found[number], from_literal(expected))
 
 
 def test_tanh_lies_in_the_enclosure_of_its_steps() -> None:

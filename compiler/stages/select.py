@@ -91,7 +91,8 @@ def has_vector(target: Target, u: UOp) -> bool:
         is_register = memory.addrspace is AddrSpace.REG and index is counting(memory.shape[0])
         return u.op is not Op.INDEX or not u.shape or is_register or _counts(index)
     if u.op in (Op.LOAD, Op.STORE) and u.src[0].shape:
-        return target.has_vector(u)
+        widths = target.vectors.widths if target.vectors else ()
+        return target.has_vector(u) and u.src[0].shape[0] in widths
     if u.op is Op.INDEX:
         return int_value(u.src[1]) is not None
     if u.op in ELEMENTWISE or u.op is Op.BITCAST:

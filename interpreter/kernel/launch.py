@@ -18,12 +18,15 @@ from uop.interpreter.addresses import Addresses
 from uop.interpreter.footprint import check_kernel, current_meter
 from uop.interpreter.kernel.buffers import Buffer, Place, Registers
 from uop.interpreter.kernel.domain import MEANINGS, Access, Domain
+from uop.interpreter.kernel.folds import Terms, folded
 from uop.interpreter.kernel.lanes import Kind, Lanes, lanes_of
 from uop.interpreter.kernel.memory import LaunchMemory, refuse_open
 from uop.interpreter.kernel.schedule import (
     Branch,
+    Item,
     Items,
     Loop,
+    Term,
     bound,
     executed_sources,
     has_fixed_bound,
@@ -68,13 +71,15 @@ class Kernel(Generic[V]):
     ) -> None:
         self._addresses, self._observe = addresses, observe
         linear = body.src[0] if body.op is Op.PROGRAM else body
-        if linear.op is Op.LINEAR:
+        self._is_list = linear.op is Op.LINEAR
+        if self._is_list:
             self._items = of_linear(linear.src)
         else:
             self._items = of_graph(linear, one_after_the_other=one_after_the_other)
         order = toposort([linear], executed_sources)
-        self._around = {} if linear.op is Op.LINEAR else loops_of_effects(order)
+        self._around = {} if self._is_list else loops_of_effects(order)
         loops = set(_loop_ranges(self._items))
+        self._terms: dict[UOp, Terms[V]] = {}
         counters = [u for u in order if u.op in (Op.SPECIAL, Op.RANGE) and u not in loops]
         self._lanes = Lanes(counters)
         if self._lanes.count > MOST_AXES:
@@ -107,6 +112,8 @@ class Kernel(Generic[V]):
                     self._loop(item)
                 elif isinstance(item, Branch):
                     self._branch(item)
+                elif isinstance(item, Term):
+                    self._terms.setdefault(item.fold, []).append(self._term(item.fold))
                 else:
                     self._step(item)
             except (UndefinedError, LackingError, MemoryError) as error:
@@ -151,8 +158,11 @@ class Kernel(Generic[V]):
         for item in items:
             if isinstance(item, Loop | Branch):
                 self._forget(item.items)
-            else:
+            elif not isinstance(item, Term):
                 self._values.pop(item, None)
+
+    def _term(self, fold: UOp) -> tuple[V, Mask | None]:
+        return self._of(fold.src[0]), self._active
 
     def _step(self, u: UOp) -> None:
         if u.op is Op.STORE:
@@ -193,11 +203,13 @@ class Kernel(Generic[V]):
         if u.op not in MEANINGS and not u.declaration.is_elementwise:
             raise lacking("CALL.n4", f"{u.op.name} in a kernel", u)
         if u.op is Op.REDUCE:
-            if any(bound(r) == 0 for r in u.src[1:]):
+            if u in self._terms:
+                return folded(self._domain, u, self._terms.pop(u))
+            if self._is_list and any(r not in self._lanes.axis_of for r in u.src[1:]):
+                raise lacking("REDUCE.n1", "a RANGE that is a loop of its LINEAR", u)
+            if any(r not in self._lanes.axis_of or bound(r) == 0 for r in u.src[1:]):
                 nothing = identity(arg_of(u, ReduceArg).op, u.dtype)
                 return self._domain.lift(u, Value(np.broadcast_to(nothing, u.shape)))
-            if any(r not in self._lanes.axis_of for r in u.src[1:]):
-                raise lacking("REDUCE.n1", "a RANGE that is a loop of its LINEAR", u)
         if u.op is Op.WMMA:
             need_whole_warps(self._lanes.axes, self._active)
         sources = u.src[:1] if u.op in FIRST_ALONE else u.src
@@ -285,9 +297,11 @@ def _certain(value: Value, active: Mask | None, label: str) -> Mask:
     return cast(Mask, value.data)
 
 
-def _node_of(item: UOp | Loop | Branch) -> UOp:
+def _node_of(item: Item) -> UOp:
     if isinstance(item, Loop):
         return item.range
+    if isinstance(item, Term):
+        return item.fold
     return item.gate if isinstance(item, Branch) else item
 
 

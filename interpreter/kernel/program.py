@@ -19,6 +19,7 @@ from uop.interpreter.values import Observer, Value
 from uop.spec.args import ConstArg, arg_of
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.graph import outside
+from uop.spec.kernel.loops import with_joined_loops
 from uop.spec.ops.names import Op
 from uop.spec.walk import outside_bodies
 
@@ -61,6 +62,8 @@ def launch(
     if body.op is Op.CUSTOMFUNCTION:
         _call_by_name(body, arguments)
         return
+    if body.op is Op.SINK:
+        body = with_joined_loops(body)
     kernel = Kernel(body, arguments, addresses, make, observe)
     if not kernel.has_iterations:
         kernel.run()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from uop.spec.args import AddrSpace, AxisType, ConstArg, RangeArg, arg_of
 from uop.spec.conditions.clauses import lacking, undefined
@@ -43,12 +43,20 @@ class Branch:
     items: Items
 
 
-Items = tuple["UOp | Loop | Branch", ...]
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Where the loops of a REDUCE keep its operand: one term in each iteration."""
+
+    fold: UOp
+
+
+Item: TypeAlias = "UOp | Loop | Branch | Term"
+Items = tuple[Item, ...]
 
 
 def of_linear(instructions: Iterable[UOp]) -> Items:
     """Build the blocks of a LINEAR: RANGE and IF open one, END and ENDIF close it."""
-    open_blocks: list[tuple[UOp | None, list[UOp | Loop | Branch]]] = [(None, [])]
+    open_blocks: list[tuple[UOp | None, list[Item]]] = [(None, [])]
     for u in instructions:
         if u.op in BLOCK_STARTS:
             open_blocks.append((u, []))
@@ -82,6 +90,7 @@ def of_graph(body: UOp, *, one_after_the_other: bool = False) -> Items:
         if u.op is Op.IF:
             raise undefined("IF.u1", "IF outside a LINEAR", u)
     serial = _sequential_ranges(order) if one_after_the_other else serial_ranges(order)
+    serial |= _serially_folded(order, serial)
     effects = loops_of_effects(order) if serial else {}
     open_at: dict[UOp, frozenset[UOp]] = {}
     for u in order:
@@ -89,8 +98,8 @@ def of_graph(body: UOp, *, one_after_the_other: bool = False) -> Items:
         inside |= effects.get(u, frozenset()) & serial
         if u in serial:
             inside |= {u}
-        elif u.op is Op.END:
-            inside -= {u.src[1]}
+        else:
+            inside -= {*closed_by(u)}
         open_at[u] = inside
     for u in open_at[body]:
         raise undefined("RANGE.u1", "a serial RANGE is never closed", u)
@@ -99,8 +108,12 @@ def of_graph(body: UOp, *, one_after_the_other: bool = False) -> Items:
 
 def executed_sources(u: UOp) -> tuple[UOp, ...]:
     """Return the sources that run: none below an END or REDUCE over an empty range."""
-    ranges = u.src[1:] if u.op in (Op.END, Op.REDUCE) else ()
-    return () if any(has_fixed_bound(r) and bound(r) == 0 for r in ranges) else u.src
+    return () if any(has_fixed_bound(r) and bound(r) == 0 for r in closed_by(u)) else u.src
+
+
+def closed_by(u: UOp) -> tuple[UOp, ...]:
+    """Return the RANGEs that an END or REDUCE closes."""
+    return u.src[1:] if u.op in (Op.END, Op.REDUCE) else ()
 
 
 def has_fixed_bound(u: UOp) -> bool:
@@ -131,6 +144,21 @@ def serial_ranges(order: Iterable[UOp]) -> set[UOp]:
 
 def _sequential_ranges(order: Iterable[UOp]) -> set[UOp]:
     return {r for r, _ in _closed_ranges(order)}
+
+
+def _serially_folded(order: Iterable[UOp], serial: set[UOp]) -> set[UOp]:
+    """Return the RANGEs that REDUCEs close in loops: all of one that has a bound by other values,
+    or a loop, because a fold goes through them in their order.
+    """
+    folds = [u.src[1:] for u in order if u.op is Op.REDUCE and len(u.src) > 1]
+    found: set[UOp] = set()
+    before = -1
+    while before < len(found):
+        before = len(found)
+        for ranges in folds:
+            if any(r in serial or r in found or not has_fixed_bound(r) for r in ranges):
+                found.update(ranges)
+    return found
 
 
 def _closed_ranges(order: Iterable[UOp]) -> list[tuple[UOp, UOp]]:
@@ -173,14 +201,44 @@ def _block(
     nodes: Iterable[UOp], open_at: dict[UOp, frozenset[UOp]], current: frozenset[UOp]
 ) -> Items:
     """Collect what runs directly inside the loops `current`, in topological order."""
-    items: list[UOp | Loop | Branch] = []
+    items: list[Item] = []
     for u in nodes:
         if u in current or not open_at[u] <= current:
             continue
-        closed = u.src[1] if u.op is Op.END else None
-        if closed is None or closed not in open_at.get(closed, ()):
+        closed = _loops_closed_by(u, open_at, current)
+        last: Items = (Term(u),) if u.op is Op.REDUCE else ()
+        if closed:
+            items.append(_nest(u, closed, open_at, current, last))
+        if not closed or last:
             items.append(u)
-            continue
-        content = [v for v in u.src[0].toposort() if closed in open_at.get(v, ())]
-        items.append(Loop(closed, _block(content, open_at, current | {closed})))
     return tuple(items)
+
+
+def _nest(
+    closer: UOp,
+    ranges: Sequence[UOp],
+    open_at: dict[UOp, frozenset[UOp]],
+    current: frozenset[UOp],
+    last: Items,
+) -> Loop:
+    """Build the loops that an END or REDUCE closes, the first one outermost."""
+    first, *others = ranges
+    inside = current | {first}
+    content = _block(
+        [v for v in closer.toposort()[:-1] if first in open_at.get(v, ())], open_at, inside
+    )
+    inner = (_nest(closer, others, open_at, inside, last),) if others else last
+    return Loop(first, (*content, *inner))
+
+
+def _loops_closed_by(
+    u: UOp, open_at: dict[UOp, frozenset[UOp]], current: frozenset[UOp]
+) -> list[UOp]:
+    """Return the serial RANGEs that a node closes, each behind those that its bound depends on."""
+    left = [r for r in closed_by(u) if r in open_at.get(r, ())]
+    ordered: list[UOp] = []
+    while left:
+        known = current.union(ordered)
+        ordered.append(next(r for r in left if open_at[r] <= known | {r}))
+        left.remove(ordered[-1])
+    return ordered

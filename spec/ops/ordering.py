@@ -39,9 +39,11 @@ counter(
     "A loop variable from 0 to bound - 1; a bound of 0 runs nothing.",
     RangeArg,
     clauses=(
-        Clause("RANGE.u1", "a RANGE whose iterations follow each other is closed by an END"),
+        Clause(
+            "RANGE.u1", "a RANGE whose iterations follow each other is closed, by END or REDUCE"
+        ),
         Clause("RANGE.u2", "the bound is not UNSPECIFIED"),
-        Clause("RANGE.n1", "iterations that run at once, or that a REDUCE folds, are a CONST many"),
+        Clause("RANGE.n1", "iterations that run at once are a CONST many"),
     ),
 )
 

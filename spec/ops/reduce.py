@@ -56,6 +56,6 @@ define(
             Constraint("REDUCE.c3", "operands after T are RANGEs", _no_range),
             has_value("REDUCE.c4"),
         ),
-        clauses=(Clause("REDUCE.n1", "the iterations of its RANGEs run at once"),),
+        clauses=(Clause("REDUCE.n1", "its RANGEs are no loops of a LINEAR"),),
     )
 )

@@ -1,0 +1,62 @@
+"""The loops of a kernel that is a graph: a RANGE is one loop, whoever closes it (D-104)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from uop.spec.kernel.forms import open_ranges
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+
+def with_joined_loops(body: UOp) -> UOp:
+    """Join the ENDs that close one RANGE at the same place to one END of a GROUP.
+
+    Those that wait for each other stay apart: they are loops one after the other.
+    """
+    while joined := _joined(body):
+        body = _distinct(body.substitute(joined))
+    return body
+
+
+def ends_by_range(order: Iterable[UOp]) -> dict[UOp, list[UOp]]:
+    """The ENDs that close each RANGE, in order."""
+    found: dict[UOp, list[UOp]] = {}
+    for u in order:
+        if u.op is Op.END:
+            found.setdefault(u.src[1], []).append(u)
+    return found
+
+
+def _joined(body: UOp) -> dict[UOp, UOp]:
+    """The ENDs of one RANGE that can be joined, each with what takes its place."""
+    order = body.toposort()
+    several = {r: ends for r, ends in ends_by_range(order).items() if len(ends) > 1}
+    inside = open_ranges(order) if several else {}
+    for r, ends in several.items():
+        alike: dict[frozenset[UOp], list[UOp]] = {}
+        for end in ends:
+            before = end.toposort()
+            others = alike.setdefault(inside[end], [])
+            if not any(other in before for other in others):
+                others.append(end)
+        for group in alike.values():
+            if len(group) > 1:
+                effects = (s for end in group for s in _effects(end.src[0]))
+                end = UOp(Op.END, UOp(Op.GROUP, *dict.fromkeys(effects)), r)
+                return dict.fromkeys(group, end)
+    return {}
+
+
+def _effects(u: UOp) -> tuple[UOp, ...]:
+    return u.src if u.op is Op.GROUP else (u,)
+
+
+def _distinct(body: UOp) -> UOp:
+    """A body whose SINK and GROUPs name each effect once."""
+    new: dict[UOp, UOp] = {}
+    for u in body.toposort():
+        src = [new[s] for s in u.src]
+        src = [*dict.fromkeys(src)] if u.op in (Op.SINK, Op.GROUP) else src
+        new[u] = src[0] if u.op is Op.GROUP and len(src) == 1 else u.with_src(src)
+    return new[body]
