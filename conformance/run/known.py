@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -19,7 +19,7 @@ from uop.conformance.report.model import SKIPPED, BackendInfo, Conclusion, Failu
 from uop.conformance.run.commands import uop_command
 from uop.conformance.shrink.signature import SIGNATURES
 from uop.conformance.suite.case import CaseId
-from uop.spec.case import UopFile
+from uop.spec.case import FileCase, UopFile
 from uop.spec.errors import UopError
 from uop.spec.text.uop_file import parse_file
 
@@ -95,6 +95,11 @@ class KnownFile:
     def accepts(self, key: str, today: date) -> bool:
         """Whether an entry for a case id or a signature holds on this day."""
         return any(key == e.key and not e.has_expired(today) for e in self.entries)
+
+    def cases(self) -> Iterator[FileCase]:
+        """The programs of all entries, whose files were read with this one."""
+        for entry in self.entries:
+            yield from parse_file(entry.text, str(self.repro_of(entry))).cases
 
     def repro_of(self, entry: KnownLine) -> Path:
         return self.path.parent / entry.repro

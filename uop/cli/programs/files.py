@@ -34,6 +34,12 @@ edition_option = click.option(
     default="",
     help="Read programs in the words of this edition, as if its first line were `edition NAME`.",
 )
+native_option = click.option(
+    "--native",
+    is_flag=True,
+    help="Run native code that a file holds: machine code (BINARY), a SOURCE that uop does not "
+    "render of its LINEAR, a CUSTOM or INS that is not registered. For files that you trust.",
+)
 
 
 @contextmanager
@@ -61,6 +67,17 @@ def read_case(path: Path, case_id: str | None, edition: str) -> tuple[FileCase, 
     if case.root is None:
         raise click.UsageError(f"a program to be rejected with {case.invalid}: use `uop replay`")
     return case, case.root
+
+
+def case_to_run(
+    path: Path, case_id: str | None, edition: str, *, native: bool
+) -> tuple[FileCase, UOp]:
+    """The same, of a case that will run: NativeError for native code that is not allowed."""
+    from uop.conformance.native import check_native
+
+    case, root = read_case(path, case_id, edition)
+    check_native([case], native=native)
+    return case, root
 
 
 @contextmanager
