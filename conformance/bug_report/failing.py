@@ -64,7 +64,7 @@ def of_file(path: Path, backend: str, *, native: bool = False) -> FailingCase:
     """Judge a repro on a backend. OptionError if it does not fail, or the file has other cases;
     NativeError for native code that is not allowed.
     """
-    if not path.is_file():
+    if not path.exists() or path.is_dir():
         raise OptionError(f"no file {path}; a cause of a report needs --from REPORT.json")
     cases = read_cases(path)
     if len(cases) != 1:

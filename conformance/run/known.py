@@ -21,12 +21,15 @@ from uop.conformance.shrink.signature import SIGNATURES
 from uop.conformance.suite.case import CaseId
 from uop.spec.case import FileCase, UopFile
 from uop.spec.errors import UopError
+from uop.spec.reading import read_bytes
 from uop.spec.text.uop_file import parse_file
 
 TEXTS = ("case", "signature", "dtypes", "reason", "link", "repro", "backend")
 ANY = "any"
 """As `dtypes` of an entry: it covers what its program explains with other dtypes too."""
 EXPIRES = "expires"
+MOST_KNOWN = 1 << 22
+"""The most bytes of a file of known failures."""
 VERSION = "signatures"
 ENTRY = re.compile(r"^\s*(\{|\[\[known\]\])")
 
@@ -107,8 +110,10 @@ class KnownFile:
 
 def read_known(path: Path) -> KnownFile:
     """Read the file at a path. KnownError where it cannot be read or is malformed."""
+    if path.exists() and not path.is_file():
+        raise KnownError(f"{path}: expected a regular file: it is read more than once")
     try:
-        return known_in(path.read_text("utf-8-sig"), path)
+        return known_in(read_bytes(path, MOST_KNOWN).decode("utf-8-sig"), path)
     except OSError as error:
         raise KnownError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -128,8 +133,10 @@ def known_in(text: str, path: Path) -> KnownFile:
     try:
         table = tomllib.loads(text)
         return KnownFile(path, _entries(table, path, text), _version(table, path))
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise KnownError(f"{path}: expected TOML: {error}") from None
+    except RecursionError:
+        raise KnownError(f"{path}: expected TOML, found lists nested too deep") from None
 
 
 def _version(table: Mapping[str, Any], path: Path) -> int:
@@ -210,7 +217,7 @@ def _repro(path: Path, place: str) -> str:
     if not path.is_file():
         raise KnownError(f"{place}: repro: no file {path}")
     try:
-        text = path.read_text("utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")
         parse_file(text, str(path))
     except OSError as error:
         raise KnownError(f"{place}: repro: cannot read {path}: {error.strerror}") from None
