@@ -14,10 +14,10 @@ from uop.compiler.stages.launch import is_work_item, shared_folds
 from uop.compiler.stages.optimize.axes import ITEMS, type_of
 from uop.compiler.stages.select import has, has_vector
 from uop.compiler.targets.target import Target
-from uop.spec.args import AddrSpace, BinaryArg, SourceArg, arg_of
+from uop.spec.args import AddrSpace, BinaryArg, BufferArg, SourceArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, UnsupportedError
-from uop.spec.graph import WRITES, accessed, base_of, kernel_calls, kernels
+from uop.spec.graph import WRITES, accessed, base_of, kernel_calls, kernels, slot_of
 from uop.spec.kernel.forms import (
     BY_ITEMS,
     ELEMENTWISE,
@@ -33,8 +33,8 @@ from uop.spec.kernel.forms import (
     verify,
 )
 from uop.spec.ops.names import Op
-from uop.spec.properties.symbolic import is_size
-from uop.spec.uop import UOp
+from uop.spec.properties.symbolic import is_size, variables
+from uop.spec.uop import UOp, dims
 
 FORMS_THAT_ENTER: tuple[tuple[Form, str], ...] = (
     (RANGED, "optimize"),
@@ -51,6 +51,16 @@ PARALLEL = (RANGED, EXPANDED, OPTIMIZED)
 KNOWN = frozenset[Op]().union(*(form.ops | form.around for form in FORMS.values())) | {
     Op.CALL, Op.FUNCTION, Op.TUPLE, Op.CUSTOMFUNCTION,
 }  # fmt: skip
+
+
+def alone(call: UOp) -> UOp:
+    """A program of one CALL, on buffers of its own in place of its arguments."""
+    sizes = {slot_of(v) for v in variables(call.src[0])}
+    arguments = [
+        a if slot in sizes else UOp(Op.BUFFER, dims(a.shape), arg=BufferArg(slot, a.dtype))
+        for slot, a in enumerate(call.src[1:])
+    ]
+    return UOp(Op.SINK, UOp(Op.CALL, call.src[0], *arguments))
 
 
 def binaries_of(root: UOp, target: Target) -> dict[UOp, Binary]:

@@ -10,6 +10,7 @@ from inspect import getdoc, getmodule
 from uop.compiler.barriers import refuse_divergent
 from uop.compiler.execute import Executable, Inputs, Output
 from uop.compiler.kernels import (
+    alone,
     binaries_of,
     first_stage,
     fits_one_launch,
@@ -44,7 +45,7 @@ from uop.compiler.steps import executable
 from uop.compiler.targets.cuda import CUDA, CUDA_HOST
 from uop.compiler.targets.opencl import OPENCL
 from uop.compiler.targets.target import Target
-from uop.spec.args import BinaryArg, BufferArg, SourceArg, arg_of
+from uop.spec.args import BinaryArg, SourceArg, arg_of
 from uop.spec.errors import UnsupportedError
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import (
@@ -71,8 +72,8 @@ from uop.spec.kernel.forms import (
 )
 from uop.spec.nearest import did_you_mean
 from uop.spec.ops.names import Op
-from uop.spec.properties.symbolic import is_variable, variables, with_bound_variables
-from uop.spec.uop import UOp, checked_root, dims
+from uop.spec.properties.symbolic import is_variable, with_bound_variables
+from uop.spec.uop import UOp, checked_root
 
 Observe = Callable[[str, str, UOp, UOp], None]
 """Called with (stage, rule, before, after) for each firing of a rule, and with rule "" for each
@@ -250,12 +251,7 @@ ENTERED = RuleSet(wait_for_the_group)
 
 def _linear(call: UOp, target: Target) -> UOp:
     """The instructions of the kernel of a CALL."""
-    sizes = {slot_of(v) for v in variables(call.src[0])}
-    arguments = [
-        a if slot in sizes else UOp(Op.BUFFER, dims(a.shape), arg=BufferArg(slot, a.dtype))
-        for slot, a in enumerate(call.src[1:])
-    ]
-    program = UOp(Op.SINK, UOp(Op.CALL, call.src[0], *arguments))
+    program = alone(call)
     if first_stage(program, target) != "plan":
         program = lower(program, "linearize", target)
     return kernels(program)[0]

@@ -89,6 +89,10 @@ class InvalidError(LabelledError):
     """A node or an input that breaks a constraint."""
 
 
+class NativeError(UopError):
+    """A program of a file holds code that a device runs as it stands, and nobody has allowed it."""
+
+
 class UndefinedError(LabelledError):
     """A program without meaning on these inputs: out of bounds, race, divergent barrier.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from uop.conformance.checks import OptionError
 from uop.conformance.judging.elements import Element
 from uop.conformance.judging.verdict import Verdict
+from uop.conformance.native import check_native
 from uop.conformance.report.format import read_report
 from uop.conformance.report.model import BackendInfo, Failure
 from uop.conformance.run.replay import judge_files
@@ -59,20 +60,23 @@ class FailingCase:
         return self.values[0].at if self.values else None
 
 
-def of_file(path: Path, backend: str) -> FailingCase:
-    """Judge a repro on a backend. OptionError if it does not fail, or the file has other cases."""
-    if not path.is_file():
+def of_file(path: Path, backend: str, *, native: bool = False) -> FailingCase:
+    """Judge a repro on a backend. OptionError if it does not fail, or the file has other cases;
+    NativeError for native code that is not allowed.
+    """
+    if not path.exists() or path.is_dir():
         raise OptionError(f"no file {path}; a cause of a report needs --from REPORT.json")
     cases = read_cases(path)
     if len(cases) != 1:
         raise OptionError(f"{path}: expected the one case of a repro, found {len(cases)}")
+    check_native(cases, native=native)
     return _judged(cases[0], str(path), backend)
 
 
-def of_report(report_path: Path, cause: str, backend: str) -> FailingCase:
+def of_report(report_path: Path, cause: str, backend: str, *, native: bool = False) -> FailingCase:
     """A cause of a report, by its signature, its repro or the id of a case.
 
-    It is judged again if a backend is named.
+    It is judged again if a backend is named: NativeError then for native code that is not allowed.
     """
     report = read_report(report_path)
     by_name: dict[str, Failure] = {}
@@ -87,6 +91,7 @@ def of_report(report_path: Path, cause: str, backend: str) -> FailingCase:
     failure = by_name[cause]
     (case,) = parse_file(failure.text, failure.repro).cases
     if backend:
+        check_native([case], native=native)
         return _judged(case, failure.repro, backend)
     return FailingCase(
         case,

@@ -12,6 +12,7 @@ from uop.conformance.backends import COMMAND
 from uop.conformance.checks import OptionError
 from uop.conformance.compare.disagreements import MOST, disagreements
 from uop.conformance.compare.options import SELECTING
+from uop.conformance.native import check_native
 from uop.conformance.report.comparison import Tried, Vote
 from uop.conformance.report.display import Display
 from uop.conformance.report.format import read_report
@@ -24,9 +25,11 @@ from uop.conformance.run.replay import tried
 from uop.conformance.run.voting import Poll, Reports, checked_for, reports_of
 from uop.conformance.shrink.signature import SIGNATURES
 from uop.conformance.suite.case import FUZZ, GENERATOR
+from uop.spec.case import FileCase
 from uop.spec.distribution import own_version
-from uop.spec.errors import BackendError, UnsupportedError
+from uop.spec.errors import BackendError, InvalidError, MalformedError, UnsupportedError
 from uop.spec.text.profile_text import parse_profile
+from uop.spec.text.uop_file import parse_file
 
 SUFFIX = ".json"
 
@@ -50,10 +53,13 @@ def compare(
     """Judge the backends among the sources one after the other, and read the reports.
 
     Where there are reports, their options choose the cases. The report has no times, so that equal
-    results give equal files. BackendError where there is nothing to compare.
+    results give equal files. BackendError where there is nothing to compare, NativeError where a
+    backend would run native code of a report that is not allowed.
     """
     read = list(_read(sources))
     names = [source for source in sources if not is_report(source)]
+    for one in read if names else ():
+        check_native(_programs(one.report), native=options.native)
     options = _selecting(read, names, options)
     missing = [why for one in read if one.report.vote for why in one.report.vote.missing]
     pools = ((one, Pool.start(one)) for one in checked_for(options, names))
@@ -93,6 +99,13 @@ def _read(sources: Sequence[str]) -> Iterator[Read]:
         for report in read_report(Path(source)).every:
             _require_run_of_suite(source, report.options)
             yield Read(source, report)
+
+
+def _programs(report: Report) -> Iterator[FileCase]:
+    """The programs of a report's failures, without texts that this version cannot read."""
+    for failure in report.failures:
+        with suppress(MalformedError, InvalidError):
+            yield from parse_file(failure.text, failure.repro).cases
 
 
 def _require_run_of_suite(source: str, options: ReportedOptions) -> None:

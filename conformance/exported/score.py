@@ -27,6 +27,7 @@ from uop.conformance.report.origin import Origin
 from uop.conformance.report.tally import Tally
 from uop.conformance.suite.case import CaseId
 from uop.interpreter.accepted.sets import MOST_GAPS
+from uop.spec.reading import MOST_OF_DOCUMENT, read_bytes
 
 SKIPPED = "skipped.txt"
 """This file in the folder of a case says why there are no outputs."""
@@ -74,7 +75,9 @@ def read_manifest(exported: Path) -> tuple[dict[str, Any], list[ExportedCase]]:
     """Read the header and the cases. ExportError for another schema or a truncated file."""
     path = exported / MANIFEST
     try:
-        header, *lines = path.read_text(encoding="utf-8").splitlines()
+        if path.exists() and not path.is_file():
+            raise ExportError(f"{path}: expected a file")
+        header, *lines = read_bytes(path, MOST_OF_DOCUMENT).decode().splitlines()
         first = json.loads(header)
         if not isinstance(first, dict) or first.get("schema") not in READABLE:
             raise ExportError(f"{path}: expected the schema {' or '.join(READABLE)}")

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from uop.conformance.checks import OptionError
 from uop.conformance.fuzz.folders import Folder, folder_at
-from uop.conformance.fuzz.reached import is_native, points_of
+from uop.conformance.fuzz.reached import points_of
+from uop.conformance.native import check_native
 from uop.conformance.protocol.untrusted import in_one_line, sanitized
 from uop.conformance.run.tasks import Reaching
 from uop.conformance.suite.case import MIXED, OWN, Case, CaseId
@@ -51,8 +52,11 @@ class Corpus:
     unwritten: int = 0
 
     @classmethod
-    def read(cls, place: str | Path) -> Corpus:
-        """Read a folder or URL; a missing one is empty. OptionError where it cannot be read."""
+    def read(cls, place: str | Path, *, native: bool = False) -> Corpus:
+        """Read a folder or URL; a missing one is empty. OptionError where it cannot be read.
+
+        A program with native code is left alone, unless `native` allows it.
+        """
         folder = folder_at(place, "--corpus")
         corpus = cls(folder)
         # A file that is being written has a name with a dot.
@@ -65,6 +69,7 @@ class Corpus:
             try:
                 text = _text(name, found)
                 case = file_case_of(text, f"{folder}/{name}")
+                check_native([case], native=native)
                 corpus.keep(name, Reaching(text, points_of(_case(name, case))))
                 corpus.cases[name] = case
             except UopError as error:
@@ -112,14 +117,14 @@ def name_of(text: str) -> str:
     return sha256(text.encode()).hexdigest() + SUFFIX
 
 
-def merge(places: Iterable[str | Path], out: str | Path) -> Corpus:
+def merge(places: Iterable[str | Path], out: str | Path, *, native: bool = False) -> Corpus:
     """Write the programs of all folders to one; returns that corpus.
 
     OptionError where a folder cannot be read, or the new one not written.
     """
-    merged = Corpus.read(out)
+    merged = Corpus.read(out, native=native)
     assert merged.folder is not None
-    for corpus in map(Corpus.read, places):
+    for corpus in (Corpus.read(place, native=native) for place in places):
         merged.left_alone += corpus.left_alone
         for name, program in corpus.programs.items():
             if name not in merged.programs:
@@ -170,11 +175,6 @@ def file_case_of(text: str, path: str) -> FileCase:
     case, *more = cases_of(text, path)
     if more or case.root is None:
         raise NotOfCorpusError("expected one program")
-    if is_native(case.root):
-        raise NotOfCorpusError(
-            "it has source text or machine code, which a device runs as it stands; "
-            f"to run it: uop replay {path}"
-        )
     return case
 
 

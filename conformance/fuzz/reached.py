@@ -10,6 +10,7 @@ from uop.conformance.coverage.exercised import MIN_MAX, RULES, exercised
 from uop.conformance.coverage.value_classes import named
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import to_literal
+from uop.conformance.native import is_native
 from uop.conformance.run.tasks import Reaching
 from uop.conformance.suite.case import Case
 from uop.conformance.workers.sessions import started
@@ -18,9 +19,6 @@ from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.text.uop_file import print_file
 from uop.spec.uop import UOp
-
-NATIVE = frozenset({Op.PROGRAM, Op.CUSTOM})
-"""Ops with source text or machine code that a device runs as it stands."""
 
 
 @dataclass(slots=True)
@@ -99,9 +97,9 @@ def text_of(program: Case) -> str:
     return print_file(UopFile((FileCase(root=program.root, inputs=inputs),)))
 
 
-def is_native(root: UOp) -> bool:
-    """Whether a program has source text or machine code that a device runs as it stands."""
-    return not NATIVE.isdisjoint(u.op for u in root.toposort())
+def is_kept(root: UOp) -> bool:
+    """Whether a corpus may keep a program. The SOURCE of a PROGRAM is that of this version."""
+    return not is_native(root) and all(u.op is not Op.PROGRAM for u in root.toposort())
 
 
 def _fired(judge: Judge, programs: Sequence[Case]) -> frozenset[str]:
@@ -121,5 +119,5 @@ def _of_nodes(root: UOp) -> Iterator[str]:
 def _alone(case: Case) -> Iterator[Case]:
     """The program of a case and its twins, each as a case of its own on its first inputs."""
     for program in case.programs:
-        if not is_native(program.root):
+        if is_kept(program.root):
             yield Case(case.id, program.root, program.batches[:1])

@@ -13,10 +13,13 @@ from uop.conformance.protocol.types import Hello
 from uop.conformance.run.commands import uop_command
 from uop.spec.errors import UopError
 from uop.spec.latitude import KNOBS, STRICT, Profile
+from uop.spec.reading import read_bytes
 from uop.spec.text.profile_text import ProfileError, profile_of
 
 SCHEMA = "uop-profile/1"
 SHOWN = 3
+MOST_PROFILE = 1 << 20
+"""The most bytes of a profile."""
 """The most lines of evidence above a knob."""
 
 
@@ -45,11 +48,13 @@ def profile_text(card: Card, hello: Hello, backend: str) -> str:
 def read_profile(path: Path) -> Profile:
     """Read a profile. Raises ProfileFileError for an invalid or truncated file."""
     try:
-        entries = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        entries = tomllib.loads(read_bytes(path, MOST_PROFILE).decode("utf-8-sig"))
     except OSError as error:
         raise ProfileFileError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise ProfileFileError(f"{path}: no TOML, or cut off: {error}") from error
+    except RecursionError:
+        raise ProfileFileError(f"{path}: expected TOML, found lists nested too deep") from None
     if entries.pop("schema", None) != SCHEMA:
         raise ProfileFileError(f'{path}: expected schema = "{SCHEMA}" in its first lines')
     missing = [knob for knob in KNOBS if knob not in entries]

@@ -18,6 +18,7 @@ from uop.conformance.report.model import Report, listed_id
 from uop.conformance.report.tally import STATUSES
 from uop.conformance.suite.case import ALL_LEVELS, FUZZ
 from uop.conformance.suite.vocabulary import Vocabulary
+from uop.spec.reading import MOST_OF_DOCUMENT, read_bytes
 
 SCHEMA = "uop-report/1"
 ADDED = ("card", "ledger", "origin", "strength", "others", "vote", "against", "rules", "composed",
@@ -63,7 +64,7 @@ def report_text(report: Report) -> str:
 def read_report(path: Path) -> Report:
     """Read a report. Raises OptionError for any other file, with the place of the error."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bytes(path, MOST_OF_DOCUMENT).decode()
     except OSError as error:
         raise OptionError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError:
@@ -80,6 +81,9 @@ def parse_report(text: str, name: str) -> Report:
         raise OptionError(f"{name}:{error.lineno}:{error.colno}: {reason}") from None
     except RecursionError:
         raise OptionError(f"{name}: expected a report, found JSON nested too deep") from None
+    except ValueError:
+        said = "expected a report, found an integer with too many digits"
+        raise OptionError(f"{name}: {said}") from None
     if not isinstance(document, dict) or "schema" not in document:
         raise OptionError(f"{name}: expected a report, which has a key `schema`")
     if document["schema"] != SCHEMA:

@@ -22,6 +22,8 @@ from uop.conformance.report.text import (
 )
 from uop.conformance.run.commands import repro_command
 from uop.conformance.suite.case import OWN_ID
+from uop.spec.errors import MalformedError
+from uop.spec.reading import read_bytes
 
 MOST = 10
 """The most annotations: GitHub shows no more per step."""
@@ -111,8 +113,8 @@ def _place_of_case(report: Report, failure: Failure) -> dict[str, str]:
     name = own["group"].removeprefix(f"{own['file']}/")
     opening = re.compile(rf"\s*case\s+{re.escape(name)}\s*(;.*)?")
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
+        text = read_bytes(path).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError, MalformedError):
         return {}
     lines = enumerate(text.splitlines(), 1)
     return _place(path, next((n for n, line in lines if opening.fullmatch(line)), 1))

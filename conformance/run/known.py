@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -19,14 +19,17 @@ from uop.conformance.report.model import SKIPPED, BackendInfo, Conclusion, Failu
 from uop.conformance.run.commands import uop_command
 from uop.conformance.shrink.signature import SIGNATURES
 from uop.conformance.suite.case import CaseId
-from uop.spec.case import UopFile
+from uop.spec.case import FileCase, UopFile
 from uop.spec.errors import UopError
+from uop.spec.reading import read_bytes
 from uop.spec.text.uop_file import parse_file
 
 TEXTS = ("case", "signature", "dtypes", "reason", "link", "repro", "backend")
 ANY = "any"
 """As `dtypes` of an entry: it covers what its program explains with other dtypes too."""
 EXPIRES = "expires"
+MOST_KNOWN = 1 << 22
+"""The most bytes of a file of known failures."""
 VERSION = "signatures"
 ENTRY = re.compile(r"^\s*(\{|\[\[known\]\])")
 
@@ -96,14 +99,21 @@ class KnownFile:
         """Whether an entry for a case id or a signature holds on this day."""
         return any(key == e.key and not e.has_expired(today) for e in self.entries)
 
+    def cases(self) -> Iterator[FileCase]:
+        """The programs of all entries, whose files were read with this one."""
+        for entry in self.entries:
+            yield from parse_file(entry.text, str(self.repro_of(entry))).cases
+
     def repro_of(self, entry: KnownLine) -> Path:
         return self.path.parent / entry.repro
 
 
 def read_known(path: Path) -> KnownFile:
     """Read the file at a path. KnownError where it cannot be read or is malformed."""
+    if path.exists() and not path.is_file():
+        raise KnownError(f"{path}: expected a regular file: it is read more than once")
     try:
-        return known_in(path.read_text("utf-8-sig"), path)
+        return known_in(read_bytes(path, MOST_KNOWN).decode("utf-8-sig"), path)
     except OSError as error:
         raise KnownError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -123,8 +133,10 @@ def known_in(text: str, path: Path) -> KnownFile:
     try:
         table = tomllib.loads(text)
         return KnownFile(path, _entries(table, path, text), _version(table, path))
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise KnownError(f"{path}: expected TOML: {error}") from None
+    except RecursionError:
+        raise KnownError(f"{path}: expected TOML, found lists nested too deep") from None
 
 
 def _version(table: Mapping[str, Any], path: Path) -> int:
@@ -205,7 +217,7 @@ def _repro(path: Path, place: str) -> str:
     if not path.is_file():
         raise KnownError(f"{place}: repro: no file {path}")
     try:
-        text = path.read_text("utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")
         parse_file(text, str(path))
     except OSError as error:
         raise KnownError(f"{place}: repro: cannot read {path}: {error.strerror}") from None

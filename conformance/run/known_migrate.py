@@ -9,6 +9,7 @@ from pathlib import Path
 
 from uop.conformance.judging.self_test import require_fit
 from uop.conformance.judging.verdict import Status, Verdict
+from uop.conformance.native import check_native
 from uop.conformance.report.model import BackendInfo
 from uop.conformance.run.known import KnownFile, KnownLine, read_known
 from uop.conformance.run.known_update import rename
@@ -46,14 +47,16 @@ class Migration:
     """The version of the file now: ours once all of its signatures are known to be of it."""
 
 
-def migrate(path: Path, backend: str) -> tuple[Migration, str]:
+def migrate(path: Path, backend: str, *, native: bool = False) -> tuple[Migration, str]:
     """Judge the programs of entries about a backend, and rewrite the signatures that differ.
 
     Also returns why the file could not be written, empty if it could. KnownError for a malformed
-    file; BackendError where the backend does not start.
+    file; NativeError for native code that is not allowed; BackendError where the backend does not
+    start.
     """
     known(backend)
     file = read_known(path)
+    check_native(file.cases(), native=native)
     named = [entry for entry in file.entries if entry.signature]
     now: dict[KnownLine, str] = {}
     left: dict[KnownLine, str] = {}

@@ -16,6 +16,7 @@ from uop.conformance.report.files import write_file
 from uop.conformance.report.model import Conclusion, Report, conclusion_of
 from uop.conformance.run.known import (
     EXPIRES,
+    MOST_KNOWN,
     TEXTS,
     VERSION,
     KnownError,
@@ -27,6 +28,7 @@ from uop.conformance.run.known import (
 )
 from uop.conformance.shrink.signature import SIGNATURES
 from uop.conformance.suite.case import ALL_LEVELS
+from uop.spec.reading import read_bytes
 
 UNEXPLAINED = "not explained yet: "
 EMPTY = f"""\
@@ -132,7 +134,7 @@ def _text_and_entries(path: Path) -> tuple[str, KnownFile]:
     if not path.is_file():
         return EMPTY, KnownFile(path)
     old = read_known(path)
-    return path.read_bytes().decode("utf-8-sig"), old
+    return read_bytes(path, MOST_KNOWN).decode("utf-8-sig"), old
 
 
 def _free_name(folder: str, repro: Path, taken: Collection[str]) -> str:

@@ -50,6 +50,8 @@ class Options(ReportedOptions):
     """The file that logs the lines to and from a worker of `command:`."""
     command: tuple[str, ...] = ()
     """The words of the command line, for the report."""
+    native: bool = False
+    """Whether programs of files may hold native code."""
     fail_fast: bool = False
     """Whether judging ends at the first failure that is not known."""
     vocabulary: Vocabulary | None = None
@@ -75,9 +77,10 @@ class Options(ReportedOptions):
             if number is not None and number < 1:
                 raise OptionError(f"{option}: expected a positive number, found {number}")
         if self.known is not None:
+            from uop.conformance.native import check_native
             from uop.conformance.run.known import read_known
 
-            read_known(self.known)
+            check_native(read_known(self.known).cases(), native=self.native)
         require_files(self.json, self.junit, self.html)
         writable(self.output / "repro.uop")
         require_lines(self.log, self.backend)
@@ -118,12 +121,16 @@ class Options(ReportedOptions):
                 raise OptionError(f"--skip-{option}: {names}; but --{option} asks for no other")
 
     def _require_own_cases(self) -> None:
-        """OptionError, MalformedError unless all own cases of --case exist."""
+        """OptionError, MalformedError unless all own cases of --case exist; NativeError for native
+        code that is not allowed.
+        """
         own = [id for id in self.cases if CaseId.parse(id).level == OWN]
         if self.folder is not None:
+            from uop.conformance.native import check_native
             from uop.conformance.suite.own_cases import OwnCases
 
             cases = OwnCases.read(self.folder, self.edition)
+            check_native(cases.files.values(), native=self.native)
             for id in own:
                 cases.find(id)
         elif self.edition:

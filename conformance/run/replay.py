@@ -16,6 +16,7 @@ from uop.conformance.judging.judge import Prepared, Reference
 from uop.conformance.judging.lowering import submission_of
 from uop.conformance.judging.self_test import require_fit
 from uop.conformance.judging.verdict import AllSets, CaseFailure, Status, Verdict, skipped
+from uop.conformance.native import check_native
 from uop.conformance.protocol import messages
 from uop.conformance.protocol.types import Hello, Outcome, Outputs
 from uop.conformance.report.comparison import Tried, digest_of
@@ -47,15 +48,22 @@ class Replayed:
 
 
 def replay(
-    paths: Sequence[Path], backend: str, log: Path | None = None, edition: str = ""
+    paths: Sequence[Path],
+    backend: str,
+    log: Path | None = None,
+    edition: str = "",
+    *,
+    native: bool = False,
 ) -> list[Replayed]:
     """Judge every case of the files and folders on a backend, which runs in its own process.
 
-    UnfitError where its adapter does not fit its library.
+    UnfitError where its adapter does not fit its library, NativeError for native code that is not
+    allowed.
     """
     known(backend)
     require_lines(log, backend)
     cases = [(path, case) for path in files_of(paths) for case in read_cases(path, edition)]
+    check_native((case for _, case in cases), native=native)
     with started(backend, log) as session:
         require_fit(session)
         verdicts = judge_files([case for _, case in cases], session)

@@ -56,6 +56,8 @@ class OwnCases:
             return cls()
         if not folder.exists():
             raise OptionError(f"--cases: no folder {folder}")
+        if not (folder.is_dir() or folder.is_file()):
+            raise OptionError(f"--cases: expected a folder, found {folder}, which can be read once")
         return cls.of(
             (path.relative_to(folder).as_posix() if path != folder else path.name, cases)
             for path in files_of([folder])
@@ -181,12 +183,15 @@ def _id(file: str, case: str | None) -> CaseId:
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
-    """Return the files that are named, and those below the folders that are named."""
+    """Return the files that are named, and the regular ones below the folders that are named.
+
+    One that is named may be a pipe; in a folder a pipe would be read by mistake.
+    """
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
-            files += sorted(path.rglob(f"*{SUFFIX}"))
-        elif path.is_file():
+            files += sorted(found for found in path.rglob(f"*{SUFFIX}") if found.is_file())
+        elif path.exists():
             files.append(path)
         else:
             near = did_you_mean(str(path), names())

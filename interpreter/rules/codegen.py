@@ -53,21 +53,32 @@ def custom(fmt: str) -> Callable[[Meaning], Meaning]:
     return _registers(CUSTOM, fmt)
 
 
+def is_registered(u: UOp) -> bool:
+    """Return whether the name of an INS, or the text of a CUSTOM, has a meaning."""
+    name, table = _entry(u)
+    return name in table
+
+
 def meaning_of(u: UOp) -> Meaning:
     """Return the meaning of an INS or CUSTOM; raise LackingError if none is registered for its
     operands.
     """
+    name, table = _entry(u)
     if u.op is Op.INS:
-        name, table = arg_of(u, InsArg).name, INSTRUCTIONS
         check_operands(u)
-    else:
-        name, table = arg_of(u, CustomArg).fmt, CUSTOM
     if name not in table:
         raise lacking(f"{u.op.name}.n1", f"{name!r} has no registered meaning", u)
     if not takes(table[name], 1 + len(u.src)):
         found = f"{name!r} has no registered meaning for {len(u.src)} operands"
         raise lacking(f"{u.op.name}.n1", found, u)
     return table[name]
+
+
+def _entry(u: UOp) -> tuple[str, dict[str, Meaning]]:
+    """Return what names an INS or CUSTOM, and the table of its op."""
+    if u.op is Op.INS:
+        return arg_of(u, InsArg).name, INSTRUCTIONS
+    return arg_of(u, CustomArg).fmt, CUSTOM
 
 
 def custom_function_of(u: UOp, buffers: int) -> CustomFunction:

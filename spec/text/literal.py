@@ -49,6 +49,12 @@ _TOKEN = re.compile(
 _BOOLS = {"true": True, "false": False}
 
 
+MOST_TOKENS = 1 << 22
+"""The most tokens of a line: larger data stand in one word, `base64:` or `zlib:`."""
+MOST_SHOWN = 80
+"""The most characters of a token in a message."""
+
+
 class Token(NamedTuple):
     """A token of a line: its kind (a group of the pattern), its text and its column from 1.
 
@@ -60,7 +66,7 @@ class Token(NamedTuple):
     column: int
 
     def __str__(self) -> str:
-        return "the end of the line" if self.kind == "end" else repr(self.text)
+        return "the end of the line" if self.kind == "end" else _quoted(self.text)
 
 
 class Line:
@@ -72,20 +78,30 @@ class Line:
         self.number, self.path = number, path
         self._position = 0
         self._tokens = []
+        if len(text) > MOST_TOKENS and sum(map(text.count, ",([")) > MOST_TOKENS // 2:
+            raise self._too_long(1)
         for match in _TOKEN.finditer(text):
             kind = match.lastgroup or "bad"
             self._tokens.append(Token(kind, match[kind], match.start(kind) + 1))
             if kind == "bad":
                 raise self.fail(
-                    "a string without end" if match[kind] == '"' else f"unexpected {match[kind]!r}",
+                    "a string without end"
+                    if match[kind] == '"'
+                    else f"unexpected {_quoted(match[kind])}",
                     self._tokens[-1],
                 )
             if kind == "end":
                 break
+            if len(self._tokens) > MOST_TOKENS:
+                raise self._too_long(self._tokens[-1].column)
 
     def fail(self, message: str, token: Token | None = None) -> MalformedError:
         """The error at a token, by default at the next one."""
         column = (token or self.peek()).column
+        return MalformedError(message, self.number, column, self.path)
+
+    def _too_long(self, column: int) -> MalformedError:
+        message = f"expected at most {MOST_TOKENS:,} tokens in a line, found more: use base64:"
         return MalformedError(message, self.number, column, self.path)
 
     def peek(self) -> Token:
@@ -166,6 +182,13 @@ class Line:
             return int(token.text)
         except ValueError:
             raise self.fail("an integer with too many digits", token) from None
+
+
+def _quoted(text: str) -> str:
+    """A token in a message, its first characters where it is long."""
+    if len(text) <= MOST_SHOWN:
+        return repr(text)
+    return f"{text[:MOST_SHOWN]!r}... ({len(text):,} characters)"
 
 
 def print_literal(literal: Literal, brackets: str = "()") -> str:

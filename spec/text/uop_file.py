@@ -30,19 +30,22 @@ from uop.spec.graph import slot_of, slots_of
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.nearest import did_you_mean
 from uop.spec.properties.symbolic import bind, is_variable, variables
+from uop.spec.reading import read_bytes
 from uop.spec.registry import labels
 from uop.spec.text.array import Array, decode_array, encode_array
 from uop.spec.text.codec import shown
 from uop.spec.text.compressed import COMPRESSED_FROM, PREFIX, compress, decompress
-from uop.spec.text.literal import Line, Literal, print_literal
+from uop.spec.text.literal import Line, Literal, Token, print_literal
 from uop.spec.text.profile_text import ProfileError, parse_profile
 from uop.spec.text.program import Scope, Unbuilt
 from uop.spec.uop import UOp
 
 
 def read_file(path: str | Path, edition: str = "") -> UopFile:
-    """Read a file. OSError if it cannot be opened, else the errors of `parse_file`."""
-    data = Path(path).read_bytes()
+    """Read a file. OSError if it cannot be opened, else the errors of `parse_file`, as for one of
+    more than `MOST_BYTES`.
+    """
+    data = read_bytes(path)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -106,6 +109,10 @@ def _print_sets(case: FileCase, key: int, sets: tuple[ElementSet, ...]) -> str:
     return text if len(text) <= COMPRESSED_FROM else compress(text.encode())
 
 
+MOST_DATA = 1 << 28
+"""The most bytes of the inputs and results of a file: a small file may unpack to much."""
+SIZE_OF_SET, POINTER = 256, 8
+"""The bytes that a set takes, and that an element takes for the set that it has."""
 LONGEST_SET = 200
 """The most characters of the text of a set: four values and their punctuation."""
 _DIRECTIVE = re.compile(r"\s*([a-z]+)(?:\s+|$)(.*)", re.DOTALL)
@@ -169,6 +176,7 @@ class _Reader:
         self._open: _Open | None = None
         self._scope = scope_of(edition)
         self._is_named = False
+        self._data_left = MOST_DATA
 
     def read(self, text: str, number: int) -> None:
         stripped = text.strip()
@@ -253,7 +261,7 @@ class _Reader:
     def _read_directive(self, case: _Open, line: Line) -> None:
         word = line.next()
         if word.text in ("input", "expect", "accept"):
-            _read_data(case, word.text, line)
+            self._data_left -= _read_data(case, word.text, line, self._data_left)
         elif word.text == "undefined":
             case.undefined = True
             if line.peek().kind == "word":
@@ -287,8 +295,11 @@ def _known_label(line: Line, known: Container[str]) -> str:
     return label.text
 
 
-def _read_data(case: _Open, name: str, line: Line) -> None:
-    """Read `input`, `expect` or `accept`, with the dtype and shape of its node."""
+def _read_data(case: _Open, name: str, line: Line, left: int) -> int:
+    """Read `input`, `expect` or `accept`, with the dtype and shape of its node.
+
+    Returns its bytes. MalformedError where these are more than are left for the file.
+    """
     token = line.peek()
     key = line.integer()
     line.need("=")
@@ -308,10 +319,16 @@ def _read_data(case: _Open, name: str, line: Line) -> None:
     start, u = line.peek(), known[key]
     if variables(u) and not is_variable(u):
         u = _sized(case, u, line)
+    is_packed = start.text.startswith(PREFIX)
+    size = math.prod(u.shape) * (POINTER if name == "accept" else u.dtype.itemsize)
+    if is_packed:
+        _check_size(size, left, line, start)
     try:
         if name == "accept":
-            is_packed = start.text.startswith(PREFIX)
-            sets = _compressed_sets(line.next().text, u) if is_packed else _read_sets(line)
+            sets = _compressed_sets(line.next().text, u, left) if is_packed else _read_sets(line)
+            size += len(sets) * SIZE_OF_SET
+            if len(sets) == 1:
+                _check_size(size, left, line, start)
             case.accept[key] = _sets(sets, u)
         elif name == "input":
             case.inputs[key] = decode_array(line.literal("[]"), u.dtype, u.shape)
@@ -319,6 +336,15 @@ def _read_data(case: _Open, name: str, line: Line) -> None:
             case.expect[key] = decode_array(line.literal("[]"), u.dtype, u.shape)
     except MalformedError as error:
         raise error if error.line else line.fail(error.message, start) from None
+    _check_size(size, left, line, start)
+    return size
+
+
+def _check_size(size: int, left: int, line: Line, token: Token) -> None:
+    """MalformedError where data take more bytes than are left for the file."""
+    if size > left:
+        said = f"expected at most {MOST_DATA:,} bytes for all inputs and results of the file"
+        raise line.fail(f"{said}, found {shown(size)} here and {MOST_DATA - left:,} above", token)
 
 
 def _sized(case: _Open, u: UOp, line: Line) -> UOp:
@@ -335,9 +361,9 @@ def _sized(case: _Open, u: UOp, line: Line) -> UOp:
         raise line.fail(f"sizes that are none, {error.label}: found {error.found}") from None
 
 
-def _compressed_sets(word: str, u: UOp) -> list[list[Literal]]:
-    """Decompress a word to the text of sets."""
-    text = decompress(word, LONGEST_SET * math.prod(u.shape))
+def _compressed_sets(word: str, u: UOp, left: int) -> list[list[Literal]]:
+    """Decompress a word to the text of sets, of the bytes that are left for the file."""
+    text = decompress(word, min(LONGEST_SET * math.prod(u.shape), left))
     try:
         line = Line(text.decode("ascii"))
         sets = _read_sets(line)

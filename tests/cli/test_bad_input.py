@@ -358,7 +358,8 @@ def test_on_the_command_line_the_line_is_that_of_the_file(
 ) -> None:
     path = tmp_path / "bad.uop"
     path.write_text(bad.file)
-    outcome = uop("run", path)
+    # An unknown INS is native code too.
+    outcome = uop("run", path, "--native")
     assert outcome.code == 2
     assert outcome.out == ""
     said = outcome.err

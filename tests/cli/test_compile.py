@@ -75,7 +75,7 @@ def test_a_file_with_machine_code_runs_from_it(
     first, *rest = filled.read_text().splitlines()
     assert first == f"; each BINARY is for {opencl.machine}"
     assert any(re.match(r"%\d+ = BINARY \{data=hex:[0-9a-f]{100}", line) for line in rest)
-    found = uop("run", filled, "--backend", "opencl")
+    found = uop("run", filled, "--backend", "opencl", "--native")
     assert found.code == 0
     assert all(line in found.out for line in LINES)
     refused = uop("compile", program, "--binary", "--stage", "plan")

@@ -65,6 +65,7 @@ def test_wrong_usage_is_exit_2(uop: Any, arguments: list[str]) -> None:
     [
         (MalformedError("unknown op", 3, 6), Exit.USAGE),
         (InvalidError("ADD.c1", "one dtype"), Exit.USAGE),
+        (errors.NativeError("a BINARY"), Exit.USAGE),
         (UndefinedError("INDEX.u1", "out of bounds"), Exit.USAGE),
         (UnsupportedError("no float64"), Exit.USAGE),
         (errors.DeviceLacksError("no float64"), Exit.USAGE),

@@ -102,7 +102,7 @@ def test_what_are_no_such_sets_is_refused_in_its_place(sets: bytes, said: str) -
 
 
 def test_sizes_that_no_machine_has_are_no_trap() -> None:
-    with pytest.raises(MalformedError, match="bytes for uint8"):
+    with pytest.raises(MalformedError, match="bytes for all inputs and results of the file"):
         read(word(DATA), 10**18)
 
 

@@ -12,7 +12,7 @@ import click
 
 from uop.cli import names as listed
 from uop.cli.names import BACKEND, Name
-from uop.cli.programs.files import edition_option
+from uop.cli.programs.files import edition_option, native_option
 
 if TYPE_CHECKING:
     from uop.conformance.reference.answers.call import Call
@@ -85,6 +85,7 @@ def print_ledger(context: click.Context, option: click.Parameter, wanted: bool) 
     help="For a case of your own: the folder of its .uop file, as in its run.",
 )
 @edition_option
+@native_option
 @click.option(
     "--ledger",
     is_flag=True,
@@ -107,6 +108,7 @@ def command(
     seed: int,
     folder: Path | None,
     edition: str,
+    native: bool,
 ) -> None:
     """Explain an op, a label, a decision or a word, or what a case demands.
 
@@ -126,7 +128,7 @@ def command(
     if is_case(name):
         if values or dtype or to or backends:
             raise click.UsageError(f"a case takes {', '.join(OF_A_CASE)}, --seed")
-        own = own_cases(name, folder, edition)
+        own = own_cases(name, folder, edition, native=native)
         explain_case(name, seed, own, element, (batch or 0, output or 0), profile)
     elif any(o is not None for o in (element, batch, output, profile, folder, edition or None)):
         raise click.UsageError(f"{', '.join(OF_A_CASE)} are for a case")
@@ -207,15 +209,18 @@ def is_case(name: str) -> bool:
     return (level in LEVELS and len(rest) > 1) or (level == OWN and rest != [])
 
 
-def own_cases(id: str, folder: Path | None, edition: str) -> OwnCases:
+def own_cases(id: str, folder: Path | None, edition: str, *, native: bool) -> OwnCases:
     """The cases of the folder that --cases names; a case of the user's own needs one."""
     from uop.conformance.checks import OptionError
+    from uop.conformance.native import check_native
     from uop.conformance.suite.case import OWN, CaseId
     from uop.conformance.suite.own_cases import OwnCases
 
     if folder is None and CaseId.parse(id).level == OWN:
         raise OptionError(f"{id}: expected --cases DIR")
-    return OwnCases.read(folder, edition)
+    own = OwnCases.read(folder, edition)
+    check_native((file for each, file in own.files.items() if each == id), native=native)
+    return own
 
 
 def explain_case(

@@ -23,6 +23,8 @@ from uop.spec.errors import (
 
 ENDINGS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """The signals that end a process; not every system has both."""
+MOST_OF_LINE = 2000
+"""The most characters of a line of a message."""
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -91,9 +93,17 @@ def handle_signals(*signals: int) -> None:
 def print_error(text: str) -> None:
     """Print on stderr. If that fails too, only the exit code is left."""
     try:
-        click.echo(text, err=True)
+        click.echo("\n".join(map(shown, text.split("\n"))), err=True)
     except OSError:
         silence(sys.stderr)
+
+
+def shown(line: str) -> str:
+    """A line of a message, which may quote a file: cut if long, control characters spelled."""
+    if len(line) > MOST_OF_LINE:
+        half = MOST_OF_LINE // 2
+        line = f"{line[:half]}... ({len(line):,} characters) ...{line[-half:]}"
+    return "".join(c if c.isprintable() or c == "\t" else ascii(c)[1:-1] for c in line)
 
 
 def silence(stream: TextIO) -> None:

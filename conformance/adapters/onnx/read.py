@@ -21,7 +21,11 @@ from uop.spec.frontend.evaluator import using
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.graph import leaves, slot_of
 from uop.spec.ops.names import Op
+from uop.spec.reading import read_bytes
 from uop.spec.uop import UOp, param
+
+MOST_OF_MODEL = 1 << 30
+"""The most bytes of the file of a model; larger weights lie in files beside it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,12 +95,11 @@ def _loaded(model: Any) -> tuple[Any, str]:
         return _checked(_decoded(model)), ""
     path = os.fspath(model)
     try:
-        with open(path, "rb") as file:
-            proto = _decoded(file.read())
+        proto = _decoded(read_bytes(path, MOST_OF_MODEL))
     except OSError as error:
         raise OptionError(f"{path}: {error.strerror}") from None
-    # By its path the checker finds the files beside it.
-    _checked(path)
+    # By its path the checker finds the files beside it; a pipe has none, and can be read once.
+    _checked(path if os.path.isfile(path) else proto)
     return proto, os.path.dirname(path)
 
 
@@ -114,6 +117,10 @@ def _checked(model: Any) -> Any:
         library.checker.check_model(model)
     except library.checker.ValidationError as error:
         raise MalformedError(f"no valid ONNX model: {str(error).strip()}") from None
+    except UnicodeDecodeError as error:
+        # The message of the checker quotes names of the model as they are.
+        said = error.object.decode(errors="backslashreplace").strip()
+        raise MalformedError(f"no valid ONNX model: {said}") from None
     return model
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from inspect import Parameter, signature
 from typing import Any, TypeVar
 
+import numpy as np
+
 from uop.conformance.adapters.onnx.dtypes import stored
+from uop.interpreter.footprint import limit
 from uop.interpreter.numeric.storage import Array, to_bits
 from uop.spec.errors import UnsupportedError
 from uop.spec.frontend.functions import full
@@ -98,3 +102,16 @@ def constant(array: Array) -> Tensor:
     if flat.size and (bits == bits[0]).all() and flat[0] == flat[0]:
         return full(array.shape, flat[0].item(), dtype)
     return Tensor(array)
+
+
+def count_of(number: float) -> int:
+    """A number of elements that a model states. UnsupportedError for more than memory may hold."""
+    most = limit() // np.dtype(np.int64).itemsize
+    if not number <= most:
+        raise UnsupportedError(f"expected at most {most:,} elements, found {number:,}")
+    return max(math.ceil(number), 0)
+
+
+def counted(number: float) -> Array:
+    """0, 1, ... as int64, of which a model states the number. Raises the error of `count_of`."""
+    return np.arange(count_of(number))

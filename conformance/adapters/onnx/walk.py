@@ -166,8 +166,10 @@ class Walk:
             yield
         except (NodeError, MalformedNodeError):
             raise
-        except (InvalidError, MalformedError, ValueError) as error:
-            # A ValueError is what Python and numpy say of lengths that do not fit.
+        except (
+            InvalidError, MalformedError, ValueError, ArithmeticError, MemoryError,
+        ) as error:  # fmt: skip
+            # What Python and numpy say of lengths that do not fit, or are too large.
             raise MalformedNodeError(f"{self.place}: {error}") from error
         except UnsupportedError as error:
             needs: tuple[str, ...] = ()

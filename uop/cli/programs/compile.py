@@ -19,8 +19,10 @@ from uop.cli.programs.compiling import (
 )
 from uop.cli.programs.files import (
     case_option,
+    case_to_run,
     edition_option,
     errors_by_line,
+    native_option,
     program_argument,
     read_case,
 )
@@ -45,10 +47,12 @@ if TYPE_CHECKING:
     "--binary",
     is_flag=True,
     help="Print what `render` leaves, with the machine code of the device here in each PROGRAM; "
-    "`uop run --backend` runs that code.",
+    "`uop run --backend NAME --native` runs that code, as every command that runs a file needs "
+    "--native for machine code.",
 )
 @optimizations_option
 @beam_option
+@native_option
 @click.option(
     "--check",
     is_flag=True,
@@ -65,6 +69,7 @@ def command(
     binary: bool,
     optimizations: tuple[str, ...],
     beam: int | None,
+    native: bool,
     check: bool,
     as_json: bool,
 ) -> int:
@@ -72,7 +77,8 @@ def command(
 
     No device is needed, but for --beam, and for --binary except with CUDA. Variables are arguments
     of the kernels: one source serves all sizes. What a stage leaves comes with the inputs of the
-    case, for `uop run`.
+    case, for `uop run`. --check and --beam alone run the program: they need --native where it holds
+    native code.
     """
     from uop.compiler.pipeline import Setting, compile, find_target
     from uop.conformance.checks import OptionError, one_of
@@ -87,7 +93,13 @@ def command(
     if binary and stage is not None:
         raise click.UsageError("--binary prints what render leaves; --stage is for other stages")
     one_of("--target", [target], listed.targets())
-    case, root = read_case(file, case_id, edition)
+    # --check and --beam run the program; all else reads it.
+    runs = check or beam is not None
+    case, root = (
+        case_to_run(file, case_id, edition, native=native)
+        if runs
+        else read_case(file, case_id, edition)
+    )
     with errors_by_line(case):
         sequences = chosen(optimizations, beam, case, root, target)
         if check:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
+from math import prod
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from uop.spec.case import FileCase
     from uop.spec.uop import UOp
 
+ARCHIVE = b"PK"
+"""How an archive of arrays begins."""
 program_argument = click.argument(
     "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -33,6 +38,12 @@ edition_option = click.option(
     type=Name(listed.editions, shown=True),
     default="",
     help="Read programs in the words of this edition, as if its first line were `edition NAME`.",
+)
+native_option = click.option(
+    "--native",
+    is_flag=True,
+    help="Run native code that a file holds: machine code (BINARY), a SOURCE that uop does not "
+    "render of its LINEAR, a CUSTOM or INS that is not registered. For files that you trust.",
 )
 
 
@@ -63,6 +74,17 @@ def read_case(path: Path, case_id: str | None, edition: str) -> tuple[FileCase, 
     return case, case.root
 
 
+def case_to_run(
+    path: Path, case_id: str | None, edition: str, *, native: bool
+) -> tuple[FileCase, UOp]:
+    """The same, of a case that will run: NativeError for native code that is not allowed."""
+    from uop.conformance.native import check_native
+
+    case, root = read_case(path, case_id, edition)
+    check_native([case], native=native)
+    return case, root
+
+
 @contextmanager
 def errors_by_line(case: FileCase) -> Iterator[None]:
     """Give errors about nodes the lines of the nodes in the file, not a line of Python code."""
@@ -79,20 +101,43 @@ def read_array(path: Path, storage: np.dtype[Any]) -> NDArray[Any]:
     """The array of a .npy file, in native byte order.
 
     A .npy file has no dtypes for small floats but raw bytes, which are read as `storage` if the
-    size fits.
+    size fits. It may have as many bytes as the values of the interpreter may need.
     """
-    import numpy as np
+    from uop.interpreter.footprint import limit
 
-    with one_line_errors("read", path):
+    with one_line_errors("read", path), path.open("rb") as file:
         try:
-            array: NDArray[Any] = np.load(path, allow_pickle=False)
-        except (ValueError, EOFError) as error:
-            raise click.ClickException(f"cannot read {path}: not a .npy array") from error
-    if not isinstance(array, np.ndarray):
-        raise click.ClickException(f"cannot read {path}: an archive, not one array")
+            array = _array_in(file, limit())
+        except (ValueError, EOFError, ArithmeticError, RecursionError) as error:
+            raise click.ClickException(f"cannot read {path}: {error}") from error
     if array.dtype.kind == "V" and array.dtype.itemsize == storage.itemsize:
         return array.view(storage)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _array_in(file: BufferedReader, most: int) -> NDArray[Any]:
+    """The array of a .npy file, of at most so many bytes. ValueError for anything else."""
+    import numpy as np
+    from numpy.lib import format
+
+    heads = {(1, 0): format.read_array_header_1_0, (2, 0): format.read_array_header_2_0}
+    if file.peek(len(ARCHIVE)).startswith(ARCHIVE):
+        raise ValueError("an archive, not one array")
+    try:
+        version = format.read_magic(file)
+        shape, in_columns, dtype = heads[version](file)
+    except (ValueError, LookupError, SyntaxError, TokenError, MemoryError) as error:
+        raise ValueError("not a .npy array") from error
+    size = prod(shape) * dtype.itemsize
+    if dtype.hasobject or min(shape, default=0) < 0:
+        raise ValueError(f"not a .npy array of numbers: {dtype}, shape {shape}")
+    if size > most:
+        raise ValueError(f"expected an array of at most {most:,} bytes, found {size:,}")
+    data = file.read(size)
+    if len(data) < size:
+        raise ValueError(f"not a .npy array of {size:,} bytes: it is cut off")
+    flat: NDArray[Any] = np.frombuffer(bytearray(data), dtype, prod(shape))
+    return flat.reshape(shape[::-1]).T if in_columns else flat.reshape(shape)
 
 
 def make_folder(path: Path) -> None:

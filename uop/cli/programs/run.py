@@ -11,12 +11,13 @@ import click
 from uop.cli.names import BACKEND
 from uop.cli.programs.files import (
     case_option,
+    case_to_run,
     edition_option,
     errors_by_line,
     make_folder,
+    native_option,
     program_argument,
     read_array,
-    read_case,
     write_array,
 )
 from uop.cli.suite.options import timeout_option
@@ -75,6 +76,7 @@ def slot_files(
     "by default an eighth of what is free.",
 )
 @timeout_option
+@native_option
 @click.option("--trace", is_flag=True, help="Print the value of every node.")
 def command(
     file: Path,
@@ -85,6 +87,7 @@ def command(
     backend: str,
     memory: float | None,
     timeout: float | None,
+    native: bool,
     trace: bool,
 ) -> None:
     """Run a program and print its results.
@@ -97,7 +100,7 @@ def command(
         raise click.UsageError("--trace is for the interpreter: a backend gives its results only")
     if timeout is not None and backend == INTERPRETER:
         raise click.UsageError("--timeout is for a backend: the interpreter does not hang")
-    case, root = read_case(file, case_id, edition)
+    case, root = case_to_run(file, case_id, edition, native=native)
     if output is not None:
         make_folder(output)
     with errors_by_line(case), memory_of(memory):

@@ -18,10 +18,11 @@ from uop.cli.programs.compiling import (
 )
 from uop.cli.programs.files import (
     case_option,
+    case_to_run,
     edition_option,
     errors_by_line,
+    native_option,
     program_argument,
-    read_case,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ TITLES = ("kernel", "groups x items", "time", "GFLOP/s", "GB/s", "of a copy")
 )
 @optimizations_option
 @beam_option
+@native_option
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def command(
     file: Path,
@@ -53,6 +55,7 @@ def command(
     backend: str,
     optimizations: tuple[str, ...],
     beam: int | None,
+    native: bool,
     as_json: bool,
 ) -> None:
     """Time the kernels of a program, one row for each.
@@ -67,7 +70,7 @@ def command(
     from uop.compiler.pipeline import compile
     from uop.compiler.timing import copy_bandwidth, kernel_times
 
-    case, root = read_case(file, case_id, edition)
+    case, root = case_to_run(file, case_id, edition, native=native)
     with errors_by_line(case):
         sequences = chosen(optimizations, beam, case, root, backend)
         adapter = adapter_of(backend)

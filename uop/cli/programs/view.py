@@ -16,11 +16,12 @@ from uop.cli.programs.compiling import (
 )
 from uop.cli.programs.files import (
     case_option,
+    case_to_run,
     edition_option,
     errors_by_line,
+    native_option,
     one_line_errors,
     program_argument,
-    read_case,
 )
 
 
@@ -30,6 +31,7 @@ from uop.cli.programs.files import (
 @edition_option
 @target_option
 @optimizations_option
+@native_option
 @click.option(
     "-o",
     "--output",
@@ -43,6 +45,7 @@ def command(
     edition: str,
     target: str,
     optimizations: tuple[str, ...],
+    native: bool,
     output: Path | None,
 ) -> None:
     """Write how a program is compiled as one HTML page.
@@ -57,7 +60,7 @@ def command(
     from uop.conformance.locate.stages import check_stages
 
     one_of("--target", [target], listed.targets())
-    case, root = read_case(file, case_id, edition)
+    case, root = case_to_run(file, case_id, edition, native=native)
     output = output or file.with_suffix(".html")
     with errors_by_line(case):
         inputs, drawn = inputs_of(case, root, ordinary)

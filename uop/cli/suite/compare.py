@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 
 from uop.cli.names import BACKEND
+from uop.cli.programs.files import native_option
 from uop.cli.suite.debugging import begin
 from uop.cli.suite.options import (
     amount,
@@ -31,6 +32,7 @@ from uop.conformance.run.exits import Exit
 @file_option("--markdown", "Write it as Markdown, which a forge shows.")
 @file_option("--json", "Write the reports on all in one file, which `uop compare` reads again.")
 @file_option("--badges", "Write a badge NAME.svg for each backend.", "FOLDER")
+@native_option
 @output_option
 def command(
     sources: tuple[str, ...],
@@ -49,6 +51,7 @@ def command(
     markdown: Path | None,
     json: Path | None,
     badges: Path | None,
+    native: bool,
     output: Path,
 ) -> int:
     """Judge several backends, and show them side by side.
@@ -87,6 +90,7 @@ def command(
         skip_ops=skip_ops or (),
         skip_dtypes=skip_dtypes or (),
         workers=cores() if workers is None else workers,
+        native=native,
         output=output,
     )
     with shown(BRIEF) as display:

@@ -10,6 +10,7 @@ import click
 
 from uop.cli import names as listed
 from uop.cli.names import BACKEND, Name
+from uop.cli.programs.files import native_option
 from uop.cli.suite.debugging import begin, judge_here, log_option, words
 from uop.cli.suite.known import known_file, update
 from uop.cli.suite.options import (
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     default="",
     help="Read the files of --cases in the words of this edition, as if each named it.",
 )
+@native_option
 @click.option(
     "--list",
     "report",
@@ -135,6 +137,7 @@ def command(
     cases: tuple[str, ...],
     folder: Path | None,
     edition: str,
+    native: bool,
     report: Path | None,
     last_failed: Path | None,
     seed: int,
@@ -203,6 +206,7 @@ def command(
         junit=junit,
         html=html,
         log=log,
+        native=native,
         command=words(),
         vocabulary=None if report is None else listed_in(report),
     )

@@ -11,6 +11,7 @@ import click
 
 from uop.cli import Suggesting
 from uop.cli.names import BACKEND
+from uop.cli.programs.files import native_option
 from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
@@ -52,12 +53,13 @@ def command() -> None:
     metavar="FOLDER",
     help="Where the programs of all are written; it may have some already.",
 )
-def merge(folders: tuple[str | Path, ...], output: str | Path) -> int:
+@native_option
+def merge(folders: tuple[str | Path, ...], output: str | Path, native: bool) -> int:
     """Write the programs of all folders to one. Each may be a URL, such as s3://bucket/corpus."""
     from uop.conformance.fuzz.corpus import merge
 
     require_writable(output)
-    merged = merge(folders, output)
+    merged = merge(folders, output, native=native)
     for line in left_alone(merged):
         click.echo(line, err=True)
     click.echo(f"{len(merged.programs):,} programs in {output}, {merged.added:,} of them new")
@@ -67,7 +69,8 @@ def merge(folders: tuple[str | Path, ...], output: str | Path) -> int:
 @command.command("minimize")
 @click.argument("folder", type=FOLDER)
 @click.argument("backend", required=False, type=BACKEND)
-def minimize(folder: str | Path, backend: str | None) -> int:
+@native_option
+def minimize(folder: str | Path, backend: str | None, native: bool) -> int:
     """Remove the programs that reach nothing but what the others reach.
 
     With a BACKEND the rules that its compiler fires count too, so that programs which alone fire
@@ -76,7 +79,7 @@ def minimize(folder: str | Path, backend: str | None) -> int:
     from uop.conformance.fuzz.corpus import Corpus, minimize
     from uop.conformance.fuzz.reached import rules_on
 
-    corpus = Corpus.read(folder)
+    corpus = Corpus.read(folder, native=native)
     for line in left_alone(corpus):
         click.echo(line, err=True)
     with rules_on(backend) as fired:

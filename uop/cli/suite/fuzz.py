@@ -15,6 +15,7 @@ import click
 
 from uop.cli import names as listed
 from uop.cli.names import BACKEND, NameList
+from uop.cli.programs.files import native_option
 from uop.cli.suite.corpus import Place, left_alone, require_writable
 from uop.cli.suite.debugging import begin, words
 from uop.cli.suite.known import known_file
@@ -106,6 +107,7 @@ NO_FOLDER = Path()
     help="Judge the programs of this folder, or URL such as s3://bucket/corpus, first, and add "
     "those that reach something new.",
 )
+@native_option
 def command(
     backends: tuple[str, ...],
     duration: float | None,
@@ -127,6 +129,7 @@ def command(
     form: str,
     output: str,
     folder: str | Path | None,
+    native: bool,
 ) -> int:
     """Judge random programs on a backend, or several, until the time is over.
 
@@ -163,6 +166,7 @@ def command(
         output=Path(output),
         junit=junit,
         html=html,
+        native=native,
         command=words(),
     )
     if shard and seed is None:
@@ -217,7 +221,7 @@ def on_this_machine(
         from uop.conformance.fuzz.against import Baseline
         from uop.conformance.fuzz.fuzz import fuzz
 
-        corpus = read_corpus(folder)
+        corpus = read_corpus(folder, native=options.native)
         for line in (*of_repros(options.output), *of_corpus(corpus)):
             click.echo(line)
         display = last.enter_context(shown(form))
@@ -228,10 +232,10 @@ def on_this_machine(
         return exit_code(fuzz(options, display(), pool, baseline, corpus))
 
 
-def read_corpus(folder: str | Path | None) -> Corpus | None:
+def read_corpus(folder: str | Path | None, *, native: bool) -> Corpus | None:
     from uop.conformance.fuzz.corpus import Corpus
 
-    return None if folder is None else Corpus.read(folder)
+    return None if folder is None else Corpus.read(folder, native=native)
 
 
 def of_repros(output: Path) -> Iterator[str]:
@@ -275,7 +279,7 @@ def on_cluster(
 
     store = Store.at(output) if URL in output else None
     options = options if store is None else replace(options, output=NO_FOLDER)
-    corpus = read_corpus(folder)
+    corpus = read_corpus(folder, native=options.native)
     for line in of_corpus(corpus):
         click.echo(line)
     with ExitStack() as last:

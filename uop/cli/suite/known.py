@@ -9,6 +9,7 @@ import click
 
 from uop.cli import Suggesting
 from uop.cli.names import BACKEND
+from uop.cli.programs.files import native_option
 from uop.cli.suite.outcome import CODES, exit_code, shown
 from uop.conformance.run.exits import Exit
 
@@ -30,7 +31,8 @@ def command() -> None:
     metavar="FILE",
     help="The file, by default uop-known.toml.",
 )
-def migrate(backend: str, known: Path | None) -> int:
+@native_option
+def migrate(backend: str, known: Path | None, native: bool) -> int:
     """Give lines about a backend the signatures that this release of uop makes.
 
     The program of each line is judged. Where its failure has another signature today, that is
@@ -40,7 +42,7 @@ def migrate(backend: str, known: Path | None) -> int:
     from uop.conformance.checks import KNOWN_FILE, OptionError
     from uop.conformance.run.known_migrate import migrate
 
-    done, problem = migrate(known or KNOWN_FILE, backend)
+    done, problem = migrate(known or KNOWN_FILE, backend, native=native)
     for entry, why in done.left.items():
         click.echo(f"left alone: {done.path}:{entry.line}: {entry.signature}: {why}")
     if problem:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uop.cli.names import BACKEND
-from uop.cli.programs.files import edition_option
+from uop.cli.programs.files import edition_option, native_option
 from uop.cli.suite.debugging import begin, log_option
 from uop.cli.suite.outcome import CODES
 from uop.conformance.run.exits import Exit
@@ -48,6 +48,7 @@ SAMPLE = 100
     help="For `git bisect run`: exit with 125, which skips a commit, where nothing can be judged.",
 )
 @edition_option
+@native_option
 @log_option
 def command(
     arguments: tuple[str, ...],
@@ -56,13 +57,15 @@ def command(
     emit_python: bool,
     bisect: bool,
     edition: str,
+    native: bool,
     log: Path | None,
 ) -> int:
     """Judge programs in files again, or some cases of a report.
 
     Programs run on BACKEND, by default opencl. A file may say what it accepts; otherwise the spec
     does. Given a report that `uop conform --json` wrote, it judges some cases again, on the
-    report's backend or on BACKEND.
+    report's backend or on BACKEND. Where that backend is a module or a command, name it or say
+    --native.
     """
     from uop.conformance.backends import names
     from uop.conformance.run.replay import replay, requests
@@ -77,7 +80,7 @@ def command(
         }
         for option in (name for name, is_set in for_programs.items() if is_set):
             raise click.UsageError(f"{option} is for programs, not for a report")
-        return replay_report(arguments, sample or SAMPLE)
+        return replay_report(arguments, sample or SAMPLE, native=native)
     *first, last = arguments
     last = BACKEND.convert(last, None, None)
     is_backend = bool(first) and (last in names() or ":" in last)
@@ -96,8 +99,8 @@ def command(
     begin(log, backend)
     files = [Path(path) for path in paths]
     if bisect:
-        return for_bisect(files, backend, log, edition)
-    return print_results(replay(files, backend, log, edition), backend)
+        return for_bisect(files, backend, log, edition, native=native)
+    return print_results(replay(files, backend, log, edition, native=native), backend)
 
 
 def script(paths: Sequence[str], backend: str, edition: str) -> str:
@@ -112,13 +115,15 @@ def script(paths: Sequence[str], backend: str, edition: str) -> str:
     return python_script(cases[0], backend)
 
 
-def for_bisect(files: list[Path], backend: str, log: Path | None, edition: str) -> Exit:
+def for_bisect(
+    files: list[Path], backend: str, log: Path | None, edition: str, *, native: bool
+) -> Exit:
     """Judge files on a commit of a bisection: at another one the backend may start."""
     from uop.conformance.run.replay import replay
     from uop.spec.errors import UopError
 
     try:
-        code = print_results(replay(files, backend, log, edition), backend)
+        code = print_results(replay(files, backend, log, edition, native=native), backend)
     except UopError as error:
         click.echo(f"not judged: {error}", err=True)
         return Exit.NOT_JUDGED
@@ -146,11 +151,12 @@ def print_results(replayed: Sequence[Replayed], backend: str) -> Exit:
     return CODES[verdict]
 
 
-def replay_report(arguments: tuple[str, ...], count: int) -> Exit:
+def replay_report(arguments: tuple[str, ...], count: int, *, native: bool) -> Exit:
     """Judge a sample of the cases of a report again, and compare the verdicts.
 
     The result is inconclusive if some cases could not be judged and no verdict differs.
     """
+    from uop.conformance.native import check_backend
     from uop.conformance.protocol.untrusted import in_one_line
     from uop.conformance.report.format import read_report
     from uop.conformance.report.sample import judged_again, require_cases
@@ -159,6 +165,8 @@ def replay_report(arguments: tuple[str, ...], count: int) -> Exit:
         raise click.UsageError("expected one REPORT.json and at most one BACKEND")
     report = read_report(Path(arguments[0]))
     require_cases(report)
+    if len(arguments) == 1:
+        check_backend(arguments[0], report.options.backend, native=native)
     found = judged_again(report, count, "".join(arguments[1:]))
     broken = [again for again in found if again.now is not None and not again.holds]
     unknown = [again for again in found if again.now is None]

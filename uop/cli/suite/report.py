@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from uop.cli.names import BACKEND
+from uop.cli.programs.files import native_option
 from uop.conformance.run.exits import Exit
 
 
@@ -20,7 +21,8 @@ from uop.conformance.run.exits import Exit
     metavar="REPORT.json",
     help="Take a cause from a report that `uop conform --json` wrote, by signature or case id.",
 )
-def command(cause: str, backend: str | None, report: Path | None) -> int:
+@native_option
+def command(cause: str, backend: str | None, report: Path | None, native: bool) -> int:
     """Print a failure as a bug report in Markdown.
 
     CAUSE is a repro, a file that `uop conform` wrote, which is judged again on BACKEND. The report
@@ -39,8 +41,8 @@ def command(cause: str, backend: str | None, report: Path | None) -> int:
     if report is None and backend is None:
         raise click.UsageError("expected a BACKEND: a repro does not name one")
     if report is None:
-        failing = of_file(Path(cause), backend or "")
+        failing = of_file(Path(cause), backend or "", native=native)
     else:
-        failing = of_report(report, cause, backend or "")
+        failing = of_report(report, cause, backend or "", native=native)
     click.echo(markdown(failing), nl=False)
     return Exit.OK

@@ -30,8 +30,7 @@ def loop(
     limit = MOST_STEPS + 1 if count is None else int(count.item())
     step = 0
     while step < limit and (condition is None or known(condition).item()):
-        if step == MOST_STEPS:
-            raise UnsupportedError(f"expected at most {MOST_STEPS} steps")
+        _require_few(step + 1)
         going = constant(np.asarray(True)) if condition is None else condition
         new, *rest = body(constant(np.asarray(step)), going, *values)
         condition = None if condition is None else new
@@ -59,6 +58,7 @@ def scan(
     back = scan_input_directions or [0] * num_scan_inputs
     steps = scanned[0].shape[axis_of(axes[0], scanned[0].ndim)]
     rows = list[list[Tensor]]()
+    _require_few(steps)
     for step in range(steps):
         parts = [
             x[(*[slice(None)] * axis_of(axis, x.ndim), steps - 1 - step if turned else step)]
@@ -83,6 +83,7 @@ def scan_of_batches(
     """Version 8 has a batch first: each of its elements is scanned."""
     if lengths is not None:
         raise UnsupportedError("sequences of several lengths")
+    _require_few(inputs[0].shape[0])
     results = [
         scan(
             *(x[n] for x in inputs),
@@ -93,6 +94,12 @@ def scan_of_batches(
         for n in range(inputs[0].shape[0])
     ]
     return _collected(results, [0] * len(results[0]), [0] * len(results[0]))
+
+
+def _require_few(steps: int) -> None:
+    """UnsupportedError for more steps than are written out."""
+    if steps > MOST_STEPS:
+        raise UnsupportedError(f"expected at most {MOST_STEPS} steps")
 
 
 def _collected(

@@ -12,7 +12,7 @@ from uop.conformance.adapters.onnx.ops.views import (
     positions,
     strides_of,
 )
-from uop.conformance.adapters.onnx.rules import constant, rule
+from uop.conformance.adapters.onnx.rules import constant, counted, rule
 from uop.conformance.adapters.tensors import along
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
@@ -95,7 +95,7 @@ def scattered(x: Tensor, at: Tensor, updates: Tensor, reduction: str = "none") -
     n, k = x.shape[0], at.size
     if not k or not x.size:
         return x
-    hit = along(constant(np.arange(n)), 0, 3) == at.reshape(1, k, 1)
+    hit = along(constant(counted(n)), 0, 3) == at.reshape(1, k, 1)
     op = REDUCTIONS.get(reduction, Op.ADD)
     if reduction not in (*REDUCTIONS, "none"):
         raise UnsupportedError(f"reduction {reduction!r}")

@@ -19,7 +19,7 @@ from uop.conformance.adapters.onnx.ops.views import (
     positions,
     shrunk,
 )
-from uop.conformance.adapters.onnx.rules import constant, rule
+from uop.conformance.adapters.onnx.rules import constant, count_of, counted, rule
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
 from uop.spec.dtype import dtypes
@@ -221,7 +221,7 @@ def _padded_by(
     if mode != "constant":
         if mode not in MODES:
             raise UnsupportedError(f"mode {mode!r}")
-        return picked(x, axis, np.pad(np.arange(n), (before, after), MODES[mode]))  # type: ignore[call-overload]
+        return picked(x, axis, np.pad(counted(n), (before, after), MODES[mode]))  # type: ignore[call-overload]
     wide = padded(x, axis, before, after, PadFill.ZERO)
     if value is None or not before + after:
         return wide
@@ -241,6 +241,7 @@ def trilu(x: Tensor, diagonal: Array | None = None, *, upper: int = 1) -> Tensor
 @rule("EyeLike")
 def eye_like(x: Tensor, *, dtype: int | None = None, k: int = 0) -> Tensor:
     (rows, columns), chosen = x.shape, x.dtype if dtype is None else dtype_of(dtype)
+    count_of(rows * columns)
     return constant(np.eye(rows, columns, k=k, dtype=np_dtype(chosen)))
 
 
@@ -256,17 +257,19 @@ def depth_to_space(x: Tensor, *, blocksize: int, mode: str = "DCR") -> Tensor:
 
 @rule("Range", known=(0, 1, 2))
 def numbers(start: Array, limit: Array, delta: Array) -> Tensor:
-    count = max(math.ceil((limit.item() - start.item()) / delta.item()), 0)
-    return constant((start + np.arange(count) * delta).astype(start.dtype))
+    if not delta.item():
+        raise MalformedError("expected a delta that is not 0")
+    steps = counted((limit.item() - start.item()) / delta.item())
+    return constant((start + steps * delta).astype(start.dtype))
 
 
 @rule("OneHot", known=(1,), since=9)
 def one_hot(indices: Tensor, depth: Array, values: Tensor, *, axis: int = -1) -> Tensor:
     """Indices outside -depth..depth-1 have no hot element."""
-    rank, size = indices.ndim + 1, int(depth.reshape(()))
+    rank, size = indices.ndim + 1, count_of(depth.reshape(()).item())
     at = axis_of(axis, rank)
     wide = indices.cast(dtypes.int64)
     wide = (wide < 0).where(wide + size, wide)
     wide = wide.reshape(*indices.shape[:at], 1, *indices.shape[at:])
-    places = constant(np.arange(size)).reshape(*(size if k == at else 1 for k in range(rank)))
+    places = constant(counted(size)).reshape(*(size if k == at else 1 for k in range(rank)))
     return (wide == places).where(values[1], values[0])

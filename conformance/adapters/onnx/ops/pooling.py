@@ -10,7 +10,7 @@ from uop.conformance.adapters.onnx.ops.frame import Frame, Spatial, with_pads
 from uop.conformance.adapters.onnx.ops.indexing import scattered
 from uop.conformance.adapters.onnx.ops.reduce import dropped
 from uop.conformance.adapters.onnx.ops.views import ints, windows
-from uop.conformance.adapters.onnx.rules import constant, rule
+from uop.conformance.adapters.onnx.rules import constant, counted, rule
 from uop.conformance.adapters.tensors import in_float32
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
@@ -46,8 +46,8 @@ def max_pool(
     if outputs == 1:
         return [top]
     # Column by column, if `storage_order`.
-    planes = np.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *[1] * (x.ndim - 2))
-    inner = np.arange(math.prod(x.shape[2:])).reshape(
+    planes = counted(math.prod(x.shape[:2])).reshape(*x.shape[:2], *[1] * (x.ndim - 2))
+    inner = counted(math.prod(x.shape[2:])).reshape(
         x.shape[2:], order="F" if storage_order else "C"
     )
     places = seen(constant(planes * inner.size + inner), frame)
@@ -73,7 +73,7 @@ def _counts(x: Tensor, frame: Frame, with_pad: int) -> Array:
     result = np.ones((), np.int64)
     for k, n in enumerate(x.shape[2:]):
         before, after = frame.before[k], frame.after[k]
-        row = np.arange(-before, n + after + frame.beyond[k])
+        row = counted(before + n + after + frame.beyond[k]) - before
         inside = (row < n + after) if with_pad else (row >= 0) & (row < n)
         span = (frame.sizes[k] - 1) * frame.dilations[k] + 1
         parts = np.lib.stride_tricks.sliding_window_view(inside, span)
@@ -148,7 +148,7 @@ def columns_to_image(
         n + before + after
         for n, before, after in zip(lengths, frame.before, frame.after, strict=True)
     ]
-    places = np.arange(math.prod(padded)).reshape(padded)
+    places = counted(math.prod(padded)).reshape(padded)
     spans = [(k - 1) * d + 1 for k, d in zip(sizes, frame.dilations, strict=True)]
     parts = np.lib.stride_tricks.sliding_window_view(places, spans)
     keys = [slice(None, None, step) for step in (*frame.strides, *frame.dilations)]

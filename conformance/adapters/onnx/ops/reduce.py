@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from uop.conformance.adapters.onnx.ops.views import axes_of, axis_of, positions
-from uop.conformance.adapters.onnx.rules import constant, rule
+from uop.conformance.adapters.onnx.rules import constant, count_of, counted, rule
 from uop.conformance.adapters.tensors import along, in_float32
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import dtypes
@@ -126,7 +126,8 @@ def running(x: Tensor, op: Op, identity: int, axis: int, exclusive: int, reverse
     """The folds of the first 1, 2, ... elements along an axis, over a square of its elements."""
     at = axis_of(axis, x.ndim)
     size = x.shape[at]
-    here, there = np.arange(size)[:, None], np.arange(size)
+    count_of(size * size)
+    here, there = counted(size)[:, None], counted(size)
     taken = there > here if reverse else there < here
     if not exclusive:
         taken = taken | (there == here)
@@ -150,9 +151,9 @@ def top(
     before = before | ((other == one) & first)
     rank = before.cast(dtypes.int64).sum(-1)
     hit = rank.reshape(*rank.shape[:-1], 1, size) == along(
-        constant(np.arange(number)), rank.ndim - 1, rank.ndim
+        constant(counted(number)), rank.ndim - 1, rank.ndim
     ).reshape(*[1] * (rank.ndim - 1), number, 1)
-    places = hit.where(constant(np.arange(size)), full((), 0, dtypes.int64)).sum(-1)
+    places = hit.where(constant(counted(size)), full((), 0, dtypes.int64)).sum(-1)
     values = hit.where(other, full((), 0, x.dtype)).sum(-1)
     back = [*range(at), x.ndim - 1, *range(at, x.ndim - 1)]
     return [values.permute(back), places.permute(back)]

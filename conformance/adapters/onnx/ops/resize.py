@@ -10,7 +10,7 @@ from operator import add, or_
 import numpy as np
 
 from uop.conformance.adapters.onnx.ops.views import axes_of, ints, picked
-from uop.conformance.adapters.onnx.rules import constant, rule
+from uop.conformance.adapters.onnx.rules import constant, counted, rule
 from uop.conformance.adapters.tensors import along, in_float32
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.errors import UnsupportedError
@@ -32,7 +32,7 @@ class Resizing:
 
     def coordinates(self, n: int, out: int, scale: float, roi: tuple[float, float]) -> Array:
         """Where the elements of the result lie among the n elements of an axis."""
-        x = np.arange(out, dtype=np.float64)
+        x = counted(out).astype(np.float64)
         width = scale * n
         match self.coordinate_transformation_mode:
             case "half_pixel":

@@ -13,7 +13,7 @@ import numpy as np
 from uop.conformance.adapters.onnx.ops.elementwise import clip
 from uop.conformance.adapters.onnx.ops.frame import Spatial
 from uop.conformance.adapters.onnx.ops.views import over_channels, strides_of
-from uop.conformance.adapters.onnx.rules import constant, rule
+from uop.conformance.adapters.onnx.rules import constant, count_of, counted, rule
 from uop.conformance.adapters.tensors import along, floor, in_float32, nearest_even
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.dtype import dtypes
@@ -62,7 +62,7 @@ def sampled(
     parts = []
     for corner in product(*taps):
         first = corner[0][0]
-        flat = along(constant(np.arange(n) * math.prod(sizes)), 0, 2).expand(*first.shape)
+        flat = along(constant(counted(n) * math.prod(sizes)), 0, 2).expand(*first.shape)
         weight = full(first.shape, 1, x.dtype)
         for (at, w), size, stride in zip(corner, sizes, strides, strict=True):
             weight = weight * w
@@ -147,7 +147,7 @@ def roi_align(
     for k, cell in enumerate(cells):
         start, size = edges[:, 1 - k : 2 - k], edges[:, 3 - k : 4 - k] - edges[:, 1 - k : 2 - k]
         size = size if half else size.maximum(1)
-        steps = (np.arange(cell * sampling_ratio) + 0.5) / (cell * sampling_ratio)
+        steps = (counted(cell * sampling_ratio) + 0.5) / (cell * sampling_ratio)
         at = start + size * constant(steps.astype(np_dtype(x.dtype))).reshape(1, -1)
         good = (at >= -1) & (at <= x.shape[2 + k])
         at = between(at, 0, x.shape[2 + k] - 1)
@@ -186,8 +186,9 @@ def deform_conv(
     offsets = offset.reshape(n * offset_group, taken, 2, *outs)
     taps = []
     for k in range(2):
-        inner = np.arange(sizes[k]) * frame.dilations[k]
-        starts = np.arange(outs[k]) * frame.strides[k] - frame.before[k]
+        inner = counted(sizes[k]) * frame.dilations[k]
+        starts = counted(outs[k]) * frame.strides[k] - frame.before[k]
+        count_of(math.prod((*sizes, *outs)))
         grid = np.zeros((*sizes, *outs))
         grid = grid + np.expand_dims(inner, tuple(j for j in range(4) if j != k))
         grid = grid + np.expand_dims(starts, tuple(j for j in range(4) if j != 2 + k))

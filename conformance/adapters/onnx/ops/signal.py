@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uop.conformance.adapters.onnx.ops.views import axis_of, joined, padded, shrunk, sliding
-from uop.conformance.adapters.onnx.rules import constant, rule
+from uop.conformance.adapters.onnx.rules import constant, count_of, counted, rule
 from uop.conformance.adapters.tensors import in_float32
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
@@ -39,7 +39,8 @@ def transformed(x: Tensor, axis: int, n: int, inverse: int = 0, onesided: int = 
     """x (..., 1 or 2) along an axis, cut or filled with zeros to n elements."""
     x = _resized(x, axis, n)
     bins = n // 2 + 1 if onesided else n
-    angles = 2 * np.pi / n * (np.outer(np.arange(n), np.arange(bins)) % n)
+    count_of(n * bins)
+    angles = 2 * np.pi / n * (np.outer(counted(n), counted(bins)) % n)
     c, s = np.cos(angles), np.sin(angles) * (-1 if inverse else 1)
     scale = 1 / n if inverse else 1.0
     real, imaginary = _parts(x)
@@ -54,10 +55,11 @@ def real_inverse(x: Tensor, axis: int, length: int | None) -> Tensor:
     """The real signal whose transform has this first half."""
     n = length or 2 * (x.shape[axis] - 1)
     bins = n // 2 + 1
+    count_of(n * bins)
     real, imaginary = _parts(_resized(x, axis, bins))
     # Every bin but the first, and the last of an even number, stands for two.
-    twice = np.where((np.arange(bins) == 0) | (2 * np.arange(bins) == n), 1, 2)[:, None] / n
-    angles = 2 * np.pi / n * (np.outer(np.arange(bins), np.arange(n)) % n)
+    twice = np.where((counted(bins) == 0) | (2 * counted(bins) == n), 1, 2)[:, None] / n
+    angles = 2 * np.pi / n * (np.outer(counted(bins), counted(n)) % n)
     y = _product(real, axis, np.cos(angles) * twice)
     if imaginary is not None:
         y = y - _product(imaginary, axis, np.sin(angles) * twice)

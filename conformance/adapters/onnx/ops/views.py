@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from uop.conformance.adapters.onnx.rules import constant
+from uop.conformance.adapters.onnx.rules import constant, counted
 from uop.conformance.adapters.tensors import along
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import PadFill
@@ -76,7 +76,7 @@ def over_channels(vector: Tensor, rank: int) -> Tensor:
 
 def positions(x: Tensor, axis: int) -> Tensor:
     """0, 1, ... along an axis, of size 1 along the others."""
-    return along(constant(np.arange(x.shape[axis])), axis, x.ndim)
+    return along(constant(counted(x.shape[axis])), axis, x.ndim)
 
 
 def picked(x: Tensor, axis: int, at: Sequence[int] | Array) -> Tensor:
