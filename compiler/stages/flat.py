@@ -1,7 +1,8 @@
 """Rewrites kernels over shaped memory to row-major addresses (in front of the stages).
 
-`INDEX(PARAM[2,3], i, j)` becomes `INDEX(PARAM[6], i * 3 + j)`: the stages see flat memory alone. An
-axis without an index is a vector of places, as is all of a memory that an access names whole.
+`INDEX(PARAM[2,3], i, j)` becomes `INDEX(PARAM[6], i * 3 + j)`: the stages see flat memory alone. A
+place that leaves axes over, and memory that an access names whole, are vectors of places. So what
+is computed on them is a vector too, of the elements in row-major order.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from uop.spec.args import DTypeArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import LEAVES, WRITES, kernels, without_order
+from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.kernel.listing import Listing
 from uop.spec.ops.names import Op
 from uop.spec.registry import Sizes
@@ -23,7 +25,10 @@ ACCESSES = frozenset({Op.LOAD, *WRITES})
 
 
 def over_flat_memory(root: UOp) -> UOp:
-    """Rewrite the kernels of a program; UnsupportedError for a place of two axes or more."""
+    """Rewrite the kernels of a program.
+
+    UnsupportedError for an op that is not elementwise on values of two axes or more.
+    """
     return root.substitute({body: _flat(body) for body in kernels(root) if _has_shapes(body)})
 
 
@@ -66,28 +71,44 @@ class _Flat:
         if _is_shaped(u):
             return self._list(UOp(u.op, dims((self._count(u.shape),)), arg=u.arg, tag=u.tag))
         src = [self.new(s) for s in u.src]
-        if u.op is Op.INDEX and u.addrspace is not None:
+        if u.op is Op.INDEX and (u.addrspace is not None or len(u.src[0].shape) > 1):
             return self._place(u, u.src[0].shape, src)
         if _is_whole(u):
             src[0] = self._place(u.src[0], u.src[0].shape, src[:1])
+        if u.op is Op.RESHAPE and u.shape and src[0].shape and u.addrspace is None:
+            return src[0]
+        if u.op in (Op.RESHAPE, Op.EXPAND) and src[0].shape in ((), (1,)) and u.addrspace is None:
+            return self._copies(src[0], u.shape)
+        is_like_all = u.op in ELEMENTWISE and all(s.shape in ((), u.shape) for s in u.src)
+        if len(u.shape) > 1 and u.op not in (Op.LOAD, Op.AFTER) and not is_like_all:
+            raise UnsupportedError(f"a kernel with {u.op.name} of shape {list(u.shape)}")
         return self._list(u.with_src(src))
 
+    def _copies(self, u: UOp, shape: Sizes) -> UOp:
+        """A vector of copies of an element, for each of a shape; of the shape () the element."""
+        only = self._list(UOp(Op.INDEX, u, index_const(0))) if u.shape else u
+        return self._list(UOp(Op.STACK, *[only] * _number(shape))) if shape else only
+
     def _place(self, u: UOp, shape: Sizes, src: Sequence[UOp]) -> UOp:
-        """The places of a location in memory of this shape: INDEX of flat memory."""
+        """INDEX of flat memory, or of a vector, at the row-major places of an INDEX of a shape."""
         memory, *indices = src
-        if len(u.shape) > 1:
-            raise UnsupportedError(f"a kernel with {u.op.name} of shape {list(u.shape)}")
         if len(shape) == len(indices) == 1:
             return self._list(UOp(Op.INDEX, memory, *indices, tag=u.tag))
+        if len(u.shape) > 1 and any(i.shape for i in indices):
+            raise UnsupportedError(f"a kernel with {u.op.name} of shape {list(u.shape)}")
         position = index_const(0)
-        for axis, size in enumerate(shape):
-            i = self._index(indices[axis]) if axis < len(indices) else _counting(size)
-            if axis:
-                step = size if isinstance(size, UOp) else index_const(size)
-                before = self._list(UOp(Op.MUL, position, self.new(step)))
-                i = self._list(UOp(Op.ADD, before, i))
-            position = i
+        for axis, i in enumerate(indices):
+            position = self._step(position, shape[axis], self._index(i)) if axis else self._index(i)
+        if len(indices) < len(shape):
+            every = counting(_number(shape[len(indices) :]))
+            position = self._step(position, every.shape[0], every) if indices else every
         return self._list(UOp(Op.INDEX, memory, position, tag=u.tag))
+
+    def _step(self, position: UOp, size: int | UOp, i: UOp) -> UOp:
+        """A position on one axis more."""
+        factor = size if isinstance(size, UOp) else index_const(size)
+        before = self._list(UOp(Op.MUL, position, self.new(factor)))
+        return self._list(UOp(Op.ADD, before, i))
 
     def _index(self, i: UOp) -> UOp:
         """An index of any integer dtype as one of dtype index."""
@@ -113,8 +134,8 @@ class _Flat:
         return u
 
 
-def _counting(size: int | UOp) -> UOp:
-    """Every index of an axis; UnsupportedError for a symbolic size."""
-    if isinstance(size, UOp):
+def _number(shape: Sizes) -> int:
+    """The number of elements of a shape; UnsupportedError for a symbolic one."""
+    if any(isinstance(size, UOp) for size in shape):
         raise UnsupportedError("a kernel with a vector of a symbolic size")
-    return counting(size)
+    return math.prod(shape)

@@ -5,7 +5,7 @@ tinygrad puts a gate into the index: where it is false, the index is Invalid and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from uop.conformance.backends.tinygrad_graph import NAMES, RULES
 from uop.conformance.backends.tinygrad_library import Language, Node
@@ -16,6 +16,7 @@ from uop.conformance.backends.tinygrad_opts import (
     loops_of,
     users_of,
 )
+from uop.interpreter.kernel.schedule import is_parallel
 from uop.spec.args import AddrSpace, BufferArg, ConstArg, ReduceArg, SpecialArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
@@ -52,6 +53,7 @@ class Kernels:
         """
         if root.op is not Op.SINK:
             raise UnsupportedError(f"tinygrad is handed no {root.op.name} as a kernel")
+        refuse_unusual(root.toposort())
         body = Body(self, root)
         info = self.language.kernel_info(opts_to_apply=())
         sink = self.language.node("SINK", *body.effects(), arg=info)
@@ -110,6 +112,29 @@ class Body:
         if rule is None:
             raise UnsupportedError(f"tinygrad is handed no {u.op.name} in a kernel")
         return rule(self, u, src)
+
+
+def refuse_unusual(order: Sequence[UOp]) -> None:
+    """UnsupportedError for loops and orders that tinygrad's scheduler makes no kernel of."""
+    closed = [r for u in order if u.op in (Op.END, Op.REDUCE) for r in u.src[1:]]
+    if len(set(closed)) < len(closed):
+        raise UnsupportedError("tinygrad is handed kernels that close each RANGE once")
+    for u in order:
+        bounds = [v for r in u.src[1:] for v in r.src[0].toposort()] if u.op is Op.REDUCE else []
+        if any(v.op is Op.LOAD for v in bounds):
+            raise UnsupportedError("tinygrad is handed no fold as long as data says")
+        if u.op is Op.STORE and base_of(u.src[0]).op is Op.PARAM and _waits_for_items(u.src[0]):
+            raise UnsupportedError("tinygrad is handed no STORE that waits for other work items")
+
+
+def _waits_for_items(location: UOp) -> bool:
+    """Whether an AFTER around a location names the END of a loop over work items."""
+    while location.op in (Op.INDEX, Op.AFTER):
+        waited = location.src[1:] if location.op is Op.AFTER else ()
+        if any(u.op is Op.END and is_parallel(u.src[1]) for u in waited):
+            return True
+        location = location.src[0]
+    return False
 
 
 def used_slots(body: UOp) -> list[int]:

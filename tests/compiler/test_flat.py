@@ -68,6 +68,28 @@ def whole() -> UOp:
     return UOp(Op.SINK, UOp(Op.STORE, memory(0, 24), UOp(Op.NEG, value)))
 
 
+def planes(kind: AxisType) -> UOp:
+    """Planes, which a place of one index names, change places; a value of two axes is squared."""
+    i = loop(0, 2, kind)
+    value = UOp(Op.LOAD, at(memory(1, *SHAPE), UOp(Op.SUB, index_const(1), i)))
+    return ended(UOp(Op.STORE, at(memory(0, *SHAPE), i), UOp(Op.MUL, value, value)), i)
+
+
+def picked() -> UOp:
+    """Elements of a value of several axes that is read whole."""
+    i = loop(0, 4, AxisType.LOOP)
+    value = UOp(Op.LOAD, memory(1, *SHAPE))
+    element = at(value, 1, 2, UOp(Op.SUB, index_const(3), i))
+    return ended(UOp(Op.STORE, at(memory(0, 4), i), element), i)
+
+
+def filled() -> UOp:
+    """One element in all places."""
+    wide = UOp(Op.EXPAND, UOp(Op.RESHAPE, const(7, I32), dims((1, 1, 1))), dims(SHAPE))
+    value = UOp(Op.ADD, wide, UOp(Op.LOAD, memory(1, *SHAPE)))
+    return UOp(Op.SINK, UOp(Op.STORE, memory(0, *SHAPE), value))
+
+
 def written(root: UOp, compiled: bool) -> Array:
     data = {1: np.arange(24, dtype=np.int32).reshape(root.src[0].src[2].shape)}
     found = compile(root).run(data) if compiled else evaluate(root, data)
@@ -86,8 +108,24 @@ def written(root: UOp, compiled: bool) -> Array:
         (rows(), ((2, 12), (2, 12))),
         (listed(rows()), ((24,), (2, 12))),
         (whole(), ((24,), SHAPE)),
+        (planes(AxisType.GLOBAL), (SHAPE, SHAPE)),
+        (listed(planes(AxisType.LOOP)), (SHAPE, SHAPE)),
+        (picked(), ((4,), SHAPE)),
+        (filled(), (SHAPE, (24,))),
     ],
-    ids=["items", "loops", "copies", "list", "rows", "list of rows", "whole"],
+    ids=[
+        "items",
+        "loops",
+        "copies",
+        "list",
+        "rows",
+        "list of rows",
+        "whole",
+        "planes",
+        "list of planes",
+        "picked",
+        "filled",
+    ],
 )
 def test_memory_of_several_axes_is_row_major(
     body: UOp, shapes: tuple[tuple[int, ...], ...]
@@ -130,8 +168,9 @@ def test_sizes_may_be_variables() -> None:
     assert len(place.src[0].shape) == 1
 
 
-def test_a_place_of_several_axes_is_refused() -> None:
-    value = UOp(Op.LOAD, memory(1, 2, 3))
+def test_values_of_several_axes_that_meet_others_are_refused() -> None:
+    row = UOp(Op.LOAD, at(memory(1, 2, 3), 0))
+    value = UOp(Op.ADD, UOp(Op.LOAD, memory(1, 2, 3)), row)
     root = calling(UOp(Op.SINK, UOp(Op.STORE, memory(0, 2, 3), value)), (2, 3), (2, 3))
-    with pytest.raises(UnsupportedError, match=r"of shape \[2, 3\]"):
+    with pytest.raises(UnsupportedError, match=r"ADD of shape \[2, 3\]"):
         lower(root, "select")
