@@ -38,6 +38,8 @@ from uop.spec.errors import UopError
 
 STATM = Path("/proc/self/statm")
 SHARED = 100
+LONGEST = (1 << 31) - 1
+"""The most seconds of an alarm."""
 BORDER = 64
 """The bytes on each side of an input."""
 BORDERS = (0xA5, 0x3C)
@@ -76,7 +78,7 @@ def answer(backend: Backend, requests: int, replies: int) -> None:
         message = cast(wire.Run | wire.Lower | wire.Locate, wire.read(requests, *kinds))
         # The alarm ends an orphan even where it hangs with the GIL held. The parent is sooner, also
         # where the processor is shared by many.
-        signal.alarm(math.ceil(message.limit) * SHARED)
+        signal.alarm(min(math.ceil(message.limit) * SHARED, LONGEST))
         reply: wire.Ran | wire.Lowered | wire.Located
         if isinstance(message, wire.Lower):
             stages = cast(StagedBackend, backend).stages(message.program)
