@@ -42,7 +42,7 @@ def check_backend(path: str, backend: str, *, native: bool) -> None:
     if colon and first not in names() and not backend.startswith(MUTANT) and not native:
         raise NativeError(
             f"{path}: expected a backend that `uop backends` lists, or BACKEND behind the report, "
-            f"or --native; found {reprlib.repr(backend)}"
+            f"or --native; found {backend!r}"
         )
 
 

@@ -18,7 +18,7 @@ from uop.conformance.protocol.hello import DeviationError
 from uop.conformance.protocol.log import RECEIVED, SENT, ProtocolLog
 from uop.conformance.protocol.types import ProblemKind
 from uop.conformance.protocol.untrusted import sanitized
-from uop.conformance.workers.processes import Workplace, end, how_it_ended
+from uop.conformance.workers.processes import KEEPER, Workplace, end, how_it_ended
 from uop.conformance.workers.transport import STDERR_SHOWN, LostError
 from uop.conformance.workers.watch import Patience, Watch
 
@@ -36,6 +36,8 @@ NOTES = 3
 """The most lines that are no replies that are shown for each process."""
 LINE_SHOWN = 80
 MESSAGE_SHOWN = 160
+BEFORE = b" \t\r\0\xef\xbb\xbf\xff\xfe"
+"""Space and byte order marks, which may stand before JSON."""
 MARK = "UOP_WORKER"
 """The environment variable that marks all processes of a worker."""
 
@@ -54,7 +56,7 @@ class LineProcess:
         mark = uuid.uuid4().hex
         self.mark = f"{MARK}={mark}"
         self.process = subprocess.Popen(
-            self.command,
+            [*KEEPER, *self.command],
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -108,8 +110,14 @@ class LineProcess:
             if self.stray:
                 # The right reply may follow at once; wait no longer for it.
                 left = min(left, self.stray_at + TICK - time.monotonic())
+            if left <= 0 and self.stray:
+                raise DeviationError("reply", f"the id {id}", self.stray)
             if left <= 0:
-                raise self._late(id, seconds)
+                try:
+                    raise self._late(id, seconds)
+                except DeviationError as error:
+                    # Its stdin is closed now: it takes no other request.
+                    raise self.lost(ProblemKind.PROTOCOL, str(error)) from None
             events = self._events(bool(pending), min(TICK, left))
             if self.stdin in events:
                 pending = self._write(pending)
@@ -151,6 +159,10 @@ class LineProcess:
 
     def close(self) -> None:
         """Kill the process and all that it started."""
+        # The keeper kills what it has below it, also what is just being started.
+        self.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(PATIENCE)
         end(self.process.pid, self.mark)
         self.process.wait()
         if self.received:
@@ -163,7 +175,8 @@ class LineProcess:
 
     def _check(self, before: int) -> None:
         self.watch.glance(TICK)
-        resident, count = self.watch.resident, len(self.watch.pids)
+        # The keeper is none of its own.
+        resident, count = self.watch.resident, len(self.watch.pids) - 1
         if resident - before > self.most_bytes:
             held, limit = resident >> 20, self.most_bytes >> 20
             held_by = f"{count} processes hold {held} MiB, {before >> 20} MiB before"
@@ -237,21 +250,15 @@ class LineProcess:
             self.notes.append(shown)
             print(f"{self.command[0]} printed what is no reply: {shown}", file=sys.stderr)
 
-    def _late(self, id: int, seconds: float) -> LostError | DeviationError:
+    def _late(self, id: int, seconds: float) -> LostError:
         """The error for a late reply: closing stdin may show that it was not flushed."""
-        if self.stray:
-            return DeviationError("reply", f"the id {id}", self.stray)
         within = f"no reply within {seconds:g} s"
         self._drain(time.monotonic() + min(PATIENCE, seconds))
         if self._reply(id) is not None:
             return self.lost(ProblemKind.HANG, f"{within}, but one came a little later")
         self._close_stdin()
         self._drain(time.monotonic() + min(PATIENCE, seconds))
-        try:
-            reply = self._reply(id)
-        except DeviationError as error:
-            return self.lost(ProblemKind.PROTOCOL, str(error))
-        if reply is not None:
+        if self._reply(id) is not None:
             later = "but one came once stdin was closed: it does not flush stdout after each line"
             return self.lost(ProblemKind.HANG, f"{within}, {later}")
         with contextlib.suppress(DeviationError):
@@ -324,10 +331,10 @@ def wrong_id(text: bytes, id: int) -> str:
 def _object(text: bytes) -> Json | None:
     """Parse a line as a JSON object; None for a line that does not begin as one.
 
-    DeviationError for one that does, but is none: bytes that are no UTF-8, a byte order mark, too
-    deep or too long a number.
+    DeviationError for one that does, but is none: bytes that are no UTF-8, a byte order mark, also
+    of UTF-16, too deep or too long a number.
     """
-    if not text.lstrip(b" \t\r\xef\xbb\xbf").startswith(b"{"):
+    if not text.lstrip(BEFORE).startswith(b"{"):
         return None
     try:
         reply: Json = json.loads(text.decode())

@@ -73,8 +73,10 @@ def find(name: str) -> Subject:
         return Knob(name)
     if name in glossary.terms():
         return glossary.terms()[name]
-    if name.upper() in Op.__members__:
-        return DECLARATIONS[Op[name.upper()]]
+    if op := Op.__members__.get(name.upper()):
+        if op not in DECLARATIONS:
+            raise NoSuchNameError(f"the op {op.name} is not declared: a package has named it alone")
+        return DECLARATIONS[op]
     known = _known()
     subject = known.get(name.casefold())
     if subject is None or isinstance(subject, Rows):

@@ -8,9 +8,8 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from ctypes import CDLL
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,8 +25,9 @@ from uop.spec.distribution import importable
 
 MARK = "UOP_RUN"
 """The environment variable that marks all processes of a run."""
-PR_SET_CHILD_SUBREAPER = 36
-"""Of Linux, in `sys/prctl.h`."""
+GUARD = (sys.executable, "-I", "-S", guard.__file__)
+KEEPER = (*GUARD, "keep")
+"""In front of a command: what it starts, and leaves behind, ends with it."""
 PATIENCE = 5.0
 """The seconds that a process has to end its children and itself."""
 T = TypeVar("T")
@@ -41,11 +41,12 @@ class Module:
     def __init__(
         self,
         *command: str,
+        front: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         stderr: IO[bytes] | None = None,
     ) -> None:
         self.popen = subprocess.Popen(
-            [sys.executable, "-P", "-m", *command],
+            [*front, sys.executable, "-P", "-m", *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -116,7 +117,7 @@ def workplace() -> Iterator[Workplace]:
     """
     with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
         mark = uuid.uuid4().hex
-        command = [sys.executable, "-I", "-S", guard.__file__, folder, f"{MARK}={mark}"]
+        command = [*GUARD, "clean", folder, f"{MARK}={mark}"]
         # Ctrl-C must not reach it.
         process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
         try:
@@ -151,8 +152,7 @@ def when_alone(leave: Callable[[], None]) -> None:
 def adopt() -> None:
     """Make this process the parent of all below it that lose theirs, where the system can."""
     global _adopts
-    with suppress(OSError, AttributeError):
-        _adopts = not CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    _adopts = guard.adopt()
 
 
 def end(leader: int, mark: str = "") -> None:

@@ -24,7 +24,7 @@ from uop.conformance.protocol.types import (
     Program,
 )
 from uop.conformance.protocol.untrusted import sanitized
-from uop.conformance.workers.processes import Module, Workplace, how_it_ended
+from uop.conformance.workers.processes import KEEPER, Module, Workplace, how_it_ended
 from uop.conformance.workers.watch import Patience, Watch, kills
 from uop.spec.errors import BackendError, ChangedError
 
@@ -382,7 +382,7 @@ class Worker(Isolated):
         self.log = self.place.folder / f"stderr-{self.starts}"
         with self.log.open("wb") as log:
             variables = self.place.of_backend
-            self.process = Module(*self.command, environment=variables, stderr=log)
+            self.process = Module(*self.command, front=KEEPER, environment=variables, stderr=log)
         self.watch = Watch(self.process.popen.pid)
 
     def _read_hello(self) -> Hello:

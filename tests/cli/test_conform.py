@@ -214,7 +214,9 @@ def test_where_no_backend_starts_there_is_no_vote(uop: Any) -> None:
 
 def test_a_report_is_judged_again(uop: Any) -> None:
     uop("conform", "backends_for_tests:Inaccurate", *ADD, "--json", "report.json")
-    outcome = uop("replay", "report.json", "--sample", 2)
+    refused = uop("replay", "report.json", "--sample", 2)
+    assert (refused.code, "found 'backends_for_tests:Inaccurate'" in refused.err) == (2, True)
+    outcome = uop("replay", "report.json", "--sample", 2, "--native")
     assert (outcome.code, outcome.out) == (0, "2 of 2 verdicts hold\n")
     outcome = uop("replay", "report.json", "interpreter")
     assert outcome.code == 1

@@ -205,10 +205,3 @@ def test_one_file_is_enough(uop: Any) -> None:
     outcome = uop("conform", "interpreter", "--cases", "mine/a.uop", "--level", "cases", "-n", "1")
     assert outcome.code == 0
     assert "1 programs" in outcome.out
-
-
-def test_a_file_that_cannot_be_read(uop: Any) -> None:
-    Path("mine/folder.uop").mkdir()
-    outcome = uop("conform", "interpreter", *RUN)
-    assert outcome.code == 2
-    assert outcome.err == "error: cannot read mine/folder.uop: Is a directory\n"

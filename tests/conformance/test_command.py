@@ -61,6 +61,12 @@ def result(outcome: Outcome) -> Array:
     return outcome.batches[0][0]
 
 
+def is_there(pid: int) -> bool:
+    """Whether a process runs: one that has ended may wait for somebody to ask how."""
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
+
+
 def problem(fault: str, folder: Path, allowance: Allowance = QUICK) -> Problem:
     """What the culprit is told; the programs before and after it run as they should."""
     with started(fault, folder, allowance) as worker:
@@ -123,6 +129,14 @@ def test_a_worker_runs_programs(tmp_path: Path) -> None:
         ("complains", ProblemKind.COMPILE, "does not build; stderr: line 3: expected ';'"),
         ("text-as-id", ProblemKind.PROTOCOL, 'reply: expected the id 2, found the id "2"'),
         ("without-id", ProblemKind.PROTOCOL, "reply: expected the id 2, found no id"),
+        ("no-utf-8", ProblemKind.PROTOCOL, "reply: expected a line of JSON, found"),
+        ("bom", ProblemKind.PROTOCOL, "Unexpected UTF-8 BOM"),
+        ("utf-16", ProblemKind.PROTOCOL, "reply: expected a line of JSON, found"),
+        ("deep-reply", ProblemKind.PROTOCOL, "reply: expected a line of JSON, found"),
+        ("long-integer", ProblemKind.PROTOCOL, "reply: expected a line of JSON, found"),
+        ("cut-reply", ProblemKind.PROTOCOL, "reply: expected a line of JSON, found"),
+        ("newlines", ProblemKind.PROTOCOL, "more than 10000 lines without a reply"),
+        ("closed-stdout", ProblemKind.CRASH, "closed its pipe"),
         ("late", ProblemKind.HANG, "no reply within 0.8 s, but one came a little later"),
     ],
 )
@@ -180,12 +194,25 @@ def test_nothing_that_a_worker_started_survives_it(tmp_path: Path) -> None:
         assert tree_of(leader) == set()
 
 
-def test_not_even_what_has_left_its_session_and_its_parent(tmp_path: Path) -> None:
-    with started("daemon", tmp_path) as worker:
+@pytest.mark.parametrize("fault", ["daemon", "daemon-of-no-environment"])
+def test_not_even_what_has_left_its_session_its_parent_and_its_environment(
+    tmp_path: Path, fault: str
+) -> None:
+    with started(fault, tmp_path) as worker:
         blamed = run(worker, CULPRIT)[0]
         assert isinstance(blamed, Problem)
         daemon = int(blamed.message.rpartition("daemon ")[2])
-        assert Path(f"/proc/{daemon}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+        assert not is_there(daemon)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the system to keep orphans together")
+def test_nor_what_leaves_them_and_goes_on(tmp_path: Path) -> None:
+    """The worker stays: its daemon ends when it does."""
+    with started("daemon-beside", tmp_path) as worker:
+        np.testing.assert_array_equal(result(run(worker, CULPRIT)[0]), A * B)
+        daemon = int(bytes(worker.process.stderr_text).rpartition(b"daemon ")[2])
+        assert is_there(daemon)
+    assert not is_there(daemon)
 
 
 @pytest.mark.parametrize(

@@ -115,8 +115,8 @@ def test_messages_have_the_schema_of_the_protocol(tmp_path: Path) -> None:
         assert isinstance(worker, Command)
         ask = worker.process.ask
 
-        def listen(request: bytes, *rest: Any) -> Any:
-            reply = ask(request, *rest)
+        def listen(request: bytes, *rest: Any, **named: Any) -> Any:
+            reply = ask(request, *rest, **named)
             spoken.extend([json.loads(request), reply])
             return reply
 

@@ -147,6 +147,15 @@ def test_every_row_can_be_asked_for() -> None:
         assert found.rows == (rows()[id],)
 
 
+def test_an_op_that_is_not_declared_is_an_error() -> None:
+    op = Op("FROBNICATE")
+    try:
+        with pytest.raises(NoSuchNameError, match="the op FROBNICATE is not declared"):
+            find("frobnicate")
+    finally:
+        del Op.__members__[op.name]
+
+
 def test_an_unknown_name_has_neighbours() -> None:
     with pytest.raises(NoSuchNameError, match="near: RESHAPE"):
         find("RESHPAE")

@@ -94,8 +94,8 @@ def test_a_fault_of_our_lowering_is_not_charged(
     assert judged(Kernels(change=np.zeros_like), case, profile).status is Status.FAILED
     lower_wrongly(monkeypatch, lambda u: UOp(Op.XOR, *u.src) if is_sum(u) else u)
     verdict = judged(Kernels(), case, profile)
-    reason = NOT_CHARGED if profile == STRICT else SETTLED
-    assert (verdict.status, verdict.reason) == (Status.SKIPPED, reason)
+    assert verdict.status is Status.SKIPPED
+    assert (verdict.unjudged or verdict.reason) == (NOT_CHARGED if profile == STRICT else SETTLED)
     # What it was sent gives that neither.
     assert judged(Kernels(change=np.zeros_like), case, profile).status is Status.FAILED
 

@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from array import array
+from collections.abc import Callable
 from typing import Any
 
 Json = dict[str, Any]
@@ -240,17 +241,53 @@ def come_late(text: str) -> None:
     time.sleep(1.2)
 
 
-def leave_a_daemon(text: str) -> None:
+def leave_a_daemon(text: str, *, keeps_environment: bool = True, ends: bool = True) -> None:
     """A grandchild in a session of its own, whose parent is gone."""
     pid, told = os.getpid(), os.pipe()
-    if not os.fork():
+    if not (child := os.fork()):
         os.setsid()
         if daemon := os.fork():
             os.write(told[1], str(daemon).encode())
             os._exit(0)
+        if not keeps_environment:
+            os.execve("/bin/sleep", ["sleep", "3600"], {})
         sleep(text)
+    os.waitpid(child, 0)
     print("daemon", os.read(told[0], 20).decode(), file=sys.stderr, flush=True)
-    os.kill(pid, signal.SIGKILL)
+    if ends:
+        os.kill(pid, signal.SIGKILL)
+
+
+def leave_everything(text: str) -> None:
+    """The same, without the environment too."""
+    leave_a_daemon(text, keeps_environment=False)
+
+
+def leave_a_daemon_beside(text: str) -> None:
+    """Such a process while the worker goes on."""
+    leave_a_daemon(text, keeps_environment=False, ends=False)
+
+
+def print_line(line: bytes) -> Callable[[str], None]:
+    """A fault that prints a line and waits."""
+
+    def fault(text: str) -> None:
+        os.write(1, line + b"\n")
+        sleep(text)
+
+    return fault
+
+
+def print_newlines(text: str) -> None:
+    """Fewer bytes than a reply may have."""
+    for _ in range(3):
+        os.write(1, b"\n" * 5000)
+    sleep(text)
+
+
+def close_stdout(text: str) -> None:
+    os.close(1)
+    sleep(text)
 
 
 def grow(text: str) -> None:
@@ -283,6 +320,16 @@ FAULTS = {
     "blank-lines": print_blank_lines,
     "late": come_late,
     "daemon": leave_a_daemon,
+    "daemon-of-no-environment": leave_everything,
+    "daemon-beside": leave_a_daemon_beside,
+    "no-utf-8": print_line(b'{"id": 2, "outputs": "\xff"}'),
+    "bom": print_line(b'\xef\xbb\xbf{"id": 2, "outputs": []}'),
+    "utf-16": print_line('{"id": 2, "outputs": []}'.encode("utf-16")),
+    "deep-reply": print_line(b'{"id": 2, "outputs": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+    "long-integer": print_line(b'{"id": 2, "outputs": ' + b"9" * 5000 + b"}"),
+    "cut-reply": print_line(b'{"id": 2, "outputs": [['),
+    "newlines": print_newlines,
+    "closed-stdout": close_stdout,
     "leak": grow,
     "leak-in-child": grow_in_a_child,
 }
