@@ -115,6 +115,7 @@ class Tasks:
                     {id: e.cause for id, e in found.items() if e.cause is not None},
                     tuple(id for id, e in found.items() if not e.is_exact),
                     {id: e.left for id, e in found.items() if e.left},
+                    tuple(found),
                 )
             case Judge(ids=ids, again=again):
                 with self._sending(again=again == "alone"):

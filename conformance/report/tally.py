@@ -217,6 +217,19 @@ class Tally:
         sums.failed -= 1
         sums.known += 1
 
+    def withdraw(self, verdict: Verdict) -> None:
+        """Count a failed case as not judged."""
+        case = CaseId.parse(verdict.id)
+        sums, group = self.cells[case.level, case.op, case.dtype], self.cases[group_name(case)]
+        self.counts[group[case.index]] -= 1
+        self.counts[verdict.status] += 1
+        group[case.index] = verdict.status
+        sums.failed -= 1
+        sums.programs -= 1
+        sums.skipped[verdict.reason] += 1
+        del self.case_failures[verdict.id]
+        self.note(verdict)
+
     def report(
         self,
         backend: BackendInfo,

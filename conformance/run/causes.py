@@ -48,6 +48,8 @@ class Causes:
     """By id of a case the wrong outputs that no cause explains, where others are explained."""
     given_up: set[str] = field(default_factory=set)
     """The cases on whose search every judging process has ended."""
+    compared: set[str] = field(default_factory=set)
+    """The cases that were compared with the known causes."""
 
     @property
     def every(self) -> list[Failure]:
@@ -86,6 +88,11 @@ class CauseSearch:
     pool: AnyPool
     deadline: float
 
+    def compare(self, failed: Iterable[Verdict]) -> None:
+        """Find the failures that known causes explain."""
+        new = (v for v in failed if v.failure is not None and v.id not in self.causes.compared)
+        self.causes.explains |= self._explained(list(map(self._unexplained, new)), self.causes.known)
+
     def run(self, failed: Iterable[Verdict]) -> None:
         """Find the causes of failures while there is time, distinct ones first."""
         failed = sorted((v for v in failed if v.failure is not None), key=how_telling)
@@ -97,7 +104,7 @@ class CauseSearch:
         return [verdict for verdict in failed if verdict.id not in done]
 
     def _find(self, failed: Sequence[Verdict]) -> None:
-        new = self.causes.every
+        new = self.causes.found
         while (left := self._left(failed)) and time.monotonic() < self.deadline:
             self.causes.explains |= self._explained([self._unexplained(v) for v in left], new)
             new = self._shrunk(_unlike(self._left(left)))
@@ -113,6 +120,7 @@ class CauseSearch:
             explains |= {id: causes[number].id for id, number in answer.causes.items()}
             self.causes.of_other_dtypes.update(answer.of_other_dtypes)
             self.causes.left |= answer.left
+            self.causes.compared.update(answer.compared)
         return explains
 
     def _shrunk(self, chosen: Sequence[Verdict]) -> list[Failure]:

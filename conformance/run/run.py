@@ -10,7 +10,7 @@ from itertools import takewhile
 from uop.conformance.checks import OBSERVED, STRICT
 from uop.conformance.coverage.exercised import Exercised
 from uop.conformance.coverage.ledger import Ledger
-from uop.conformance.judging.verdict import Status, Verdict
+from uop.conformance.judging.verdict import Status, Verdict, not_judged
 from uop.conformance.profile.card import Card, Observation
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.display import Display
@@ -35,6 +35,9 @@ from uop.spec.errors import BackendError, ChangedError, JudgeLostError, PassErro
 from uop.spec.latitude import LIBERTIES
 from uop.spec.text.profile_text import parse_profile
 
+COMPARING = 10.0
+"""The seconds that a run may take beyond its time to compare failures with known ones."""
+UNCOMPARED = "it fails, and the time was over before it was compared with the known failures"
 UNSHRUNK = 24
 """The most failures that a run reports unshrunk where it ends before a cause is found."""
 
@@ -85,7 +88,6 @@ class Run:
             self.backend = BackendInfo.of(hello)
             self.vocabulary = original.vocabulary or vocabulary_of([hello], original.skips)
             self.known_failures.file = self.known_failures.file.of(self.backend, original.backend)
-            self.causes.known = self.known_failures.causes()
             self.select(hello)
             self._judge(pool, hello)
         finally:
@@ -163,12 +165,25 @@ class Run:
         except (BackendError, JudgeLostError, PassError) as error:
             self.lost, self.tally.is_unfit = str(error), isinstance(error, UnfitError)
             self.has_changed = isinstance(error, ChangedError)
+        self._leave_open()
+
+    def _leave_open(self) -> None:
+        """Do not judge the failures for which the time to compare them with known ones was over."""
+        if not self.known_failures.causes():
+            return
+        for verdict in self._unexplained():
+            if verdict.failure is not None and verdict.id not in self.causes.compared:
+                self.tally.withdraw(not_judged(verdict.id, UNCOMPARED))
+                del self.failed[verdict.id]
 
     def find_causes(self, pool: AnyPool, deadline: float) -> None:
         """Find causes of the failures until a deadline, by time.monotonic."""
         now = time.monotonic()
         search = CauseSearch(self.causes, pool, deadline)
+        self.causes.known = self.known_failures.causes()
         try:
+            until = max(deadline, now + COMPARING)
+            replace(search, deadline=until).compare(self.failed.values())
             search.run(self.failed.values())
             while self._settle():
                 search.run(self.failed.values())

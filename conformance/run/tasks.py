@@ -93,6 +93,8 @@ class Explanations:
     """The cases that fail with other dtypes than the repros of these causes."""
     left: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By id of a case that is not explained, the wrong outputs that no cause explains."""
+    compared: tuple[str, ...] = ()
+    """All cases of the task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class Explain(Task[Explanations]):
 
     def without_process(self, why: str) -> tuple[Sequence[Task[Explanations]], Explanations | None]:
         """No cause explains them."""
-        return (), Explanations({})
+        return (), Explanations({}, compared=tuple(one.id for one in self.failing))
 
 
 @dataclass(frozen=True, slots=True)

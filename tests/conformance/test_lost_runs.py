@@ -15,9 +15,11 @@ import pytest
 
 from uop.conformance.report.format import read_report
 from uop.conformance.report.model import Conclusion
+from uop.conformance.run.causes import CauseSearch
 from uop.conformance.run.conform import conform
 from uop.conformance.run.exits import Exit
 from uop.conformance.run.options import Options
+from uop.conformance.run.run import UNCOMPARED
 
 UOP = (sys.executable, "-P", "-u", "-m", "uop")
 LATE = """
@@ -76,7 +78,27 @@ def test_known_failures_fail_no_run_whose_time_is_short(
     for seconds in ("3s", "12s"):
         outcome = uop(*chosen, "--time", seconds, "--json", "r.json")
         assert outcome.code in (Exit.OK, Exit.INCONCLUSIVE), outcome.out
-        assert read_report(Path("r.json")).failures == ()
+        report = read_report(Path("r.json"))
+        assert report.failures == () == report.unexplained
+        assert report.summary.failed == 0
+
+
+def test_failures_that_no_time_compares_with_known_ones_are_not_judged(
+    uop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cast = ("--op", "CAST", "--dtype", "float32", "-n", "1", "--profile", "strict")
+    chosen = ("conform", "backends_for_tests:WrongByte", *cast, "--level", "op")
+    assert uop(*chosen, "--update-known").code == Exit.OK
+    monkeypatch.setattr(CauseSearch, "compare", lambda search, failed: None)
+    monkeypatch.setattr(CauseSearch, "run", lambda search, failed: None)
+    outcome = uop(*chosen, "--json", "r.json")
+    assert outcome.code == Exit.INCONCLUSIVE
+    assert f"not judged: {UNCOMPARED}" in outcome.out
+    report = read_report(Path("r.json"))
+    assert report.failures == () == report.unexplained
+    assert (report.summary.failed, set(report.summary.unjudged)) == (0, {UNCOMPARED})
+    assert all(cell.failed == 0 for cell in report.cells)
 
 
 def test_ctrl_c_while_the_program_loads_is_one_line() -> None:

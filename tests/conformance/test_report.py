@@ -131,6 +131,8 @@ def test_sums() -> None:
         "unjudged": {},
         "by_data": {},
         "retried": 0,
+        "judge_bytes": 0,
+        "judges_replaced": 0,
         "liberties": {},
         "known": 0,
     }
@@ -201,6 +203,8 @@ OPTIONAL = {
 OF_LATER = {
     "by_data",
     "retried",
+    "judge_bytes",
+    "judges_replaced",
     "measured",
     "variant",
     "tested",

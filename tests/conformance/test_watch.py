@@ -167,7 +167,8 @@ def is_there(pid: int) -> bool:
         return False
 
 
-def test_a_workplace_marks_what_is_started_there() -> None:
+def test_a_workplace_marks_what_is_started_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("POCL_CACHE_DIR", raising=False)
     with workplace() as place:
         assert place.environment[MARK] == place.mark
         assert Path(place.environment["TMPDIR"]) == place.folder
