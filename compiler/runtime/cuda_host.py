@@ -30,8 +30,13 @@ from uop.compiler.runtime.device import (
 from uop.compiler.runtime.queued import Queued
 from uop.spec.errors import BackendError, LaunchError, UnsupportedError
 
-OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w")
-"""IEEE arithmetic, one rounding per operation. Signed overflow is undefined, as in CUDA."""
+OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w",
+           "-U_FORTIFY_SOURCE")  # fmt: skip
+"""IEEE arithmetic, one rounding per operation. Signed overflow is undefined, as in CUDA.
+
+Where the C library is fortified, which Ubuntu's compiler asks for, it ends a process that jumps
+from one stack to another.
+"""
 COMPILER_VARIABLE = "CXX"
 WAITS = ("__syncthreads()", "__syncwarp()", "mma.sync")
 """Where the work items of a group wait for each other."""

@@ -91,7 +91,8 @@ class CauseSearch:
     def compare(self, failed: Iterable[Verdict]) -> None:
         """Find the failures that known causes explain."""
         new = (v for v in failed if v.failure is not None and v.id not in self.causes.compared)
-        self.causes.explains |= self._explained(list(map(self._unexplained, new)), self.causes.known)
+        failing, known = list(map(self._unexplained, new)), self.causes.known
+        self.causes.explains |= self._explained(failing, known)
 
     def run(self, failed: Iterable[Verdict]) -> None:
         """Find the causes of failures while there is time, distinct ones first."""

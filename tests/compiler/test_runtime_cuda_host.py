@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,6 +47,17 @@ def test_items_of_a_group_share_memory_and_wait_for_each_other(device: CUDAHostD
     found = launched(device, REVERSE, launch, np.zeros(6, np.int32), given)
     assert found.tolist() == [102, 101, 100, 105, 104, 103]
     assert given.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@needs_a_compiler
+def test_a_compiler_may_fortify_what_it_builds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fortifying = tmp_path / "g++"
+    fortifying.write_text('#!/bin/sh\nexec g++ -O1 -D_FORTIFY_SOURCE=2 "$@"\n')
+    fortifying.chmod(0o755)
+    monkeypatch.setenv("CXX", str(fortifying))
+    test_items_of_a_group_share_memory_and_wait_for_each_other(open_cuda_host())
 
 
 @needs_a_compiler
