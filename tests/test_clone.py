@@ -54,14 +54,19 @@ def test_a_session_that_would_test_another_uop_fails(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "said"), [("--version", "uop "), ("backends", "interpreter     ready")]
+    ("command", "said"),
+    [
+        ("--version", "uop "),
+        ("backends", "interpreter     installed"),
+        ("explain NEG 5 --dtype int8 --backend interpreter", "interpreter"),
+    ],
 )
 def test_nothing_has_to_be_installed(command: str, said: str) -> None:
     """No metadata is found; what processes are started finds none in the clone either."""
     script = (
         "import importlib.metadata as m, sys; from uop.__main__ import main; "
         "m.Distribution.discover = classmethod(lambda *_, **__: iter(())); "
-        f"sys.exit(main([{command!r}]))"
+        f"sys.exit(main({command.split()!r}))"
     )
     done = python("-c", script)
     assert done.returncode == 0, done.stderr

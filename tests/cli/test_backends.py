@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from importlib import metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -32,11 +33,38 @@ def program(tmp_path: Path) -> Path:
 
 
 def test_every_registered_backend_has_a_line(uop: Any) -> None:
-    outcome = uop("backends")
+    outcome = uop("backends", "--devices")
     assert outcome.code == 0
     lines = {line.split()[0]: line for line in outcome.out.splitlines() if not line.startswith(" ")}
     assert sorted(lines) == registered.names()
     assert "ready" in lines["interpreter"]
+
+
+def test_the_list_starts_nothing_and_says_which_package_is_missing(
+    uop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(name: str) -> tuple[bool, str]:
+        raise AssertionError(name)
+
+    monkeypatch.setattr(backends, "probe", start)
+    monkeypatch.setitem(backends.NEEDS, "tvm", ("no_such.module", "tvm"))
+    outcome = uop("backends")
+    assert outcome.code == 0
+    *lines, last = outcome.out.splitlines()
+    assert [line.split()[0] for line in lines] == registered.names()
+    states = dict(line.split(maxsplit=1) for line in lines)
+    assert states["interpreter"] == "installed"
+    assert states["tvm"].startswith("missing")
+    assert states["tvm"].endswith('install it with: pip install "uop[tvm]"')
+    assert "--devices" in last
+
+
+def test_what_a_backend_needs_is_what_its_extra_brings() -> None:
+    """Each extra is one of the project, and each backend with an extra of its name has a line."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    assert {extra for _, extra in backends.NEEDS.values()} <= extras.keys()
+    assert set(registered.names()) & extras.keys() <= backends.NEEDS.keys()
 
 
 def test_entry_points_have_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +83,7 @@ def test_a_backend_that_lacks_its_library_says_so_and_how_to_get_it(
     monkeypatch.setattr(registered, "names", lambda: ["opencl"])
     monkeypatch.setattr(backends, "probe", lacking)
     monkeypatch.setattr(backends, "devices", lambda: iter(()))
-    outcome = uop("backends")
+    outcome = uop("backends", "--devices")
     assert outcome.code == 0
     assert outcome.out.startswith("opencl  missing  pyopencl is not usable here\n")
     for _, command in backends.WAYS:
@@ -133,13 +161,13 @@ def test_results_of_effects_are_numbered_by_slot() -> None:
     assert {slot: value.data.tolist() for slot, value in results.items()} == {5: [2]}
 
 
-def test_a_worker_starts_in_a_folder_that_hides_the_packages(tmp_path: Path) -> None:
+def test_a_worker_starts_in_a_folder_that_hides_the_packages(tmp_path: Path, program: Path) -> None:
     """As a clone of the repository does: its folder `uop` holds the front door only."""
     (tmp_path / "uop").mkdir()
     (tmp_path / "uop" / "__init__.py").write_text("")
-    script = "import sys\nfrom uop.__main__ import main\nsys.exit(main(['backends']))"
+    script = "import sys\nfrom uop.__main__ import main\nsys.exit(main(sys.argv[1:]))"
+    words = ("run", str(program), "--backend", "interpreter")
     done = subprocess.run(
-        [sys.executable, "-P", "-c", script], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-P", "-c", script, *words], cwd=tmp_path, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
-    assert any(line.split()[:2] == ["interpreter", "ready"] for line in done.stdout.splitlines())
+    assert (done.returncode, done.stdout) == (0, "0 : int8[3] = [-1, -2, -128]\n"), done.stderr

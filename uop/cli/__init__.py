@@ -14,7 +14,7 @@ COMMANDS = {
     ),
     "time": (PROGRAMS, "Time the kernels of a program, one row for each."),
     "view": (PROGRAMS, "Write how a program is compiled as one HTML page."),
-    "backends": (SUITE, "List the backends and say which can be used here."),
+    "backends": (SUITE, "List the backends and say which packages they lack."),
     "fuzz": (SUITE, "Judge random programs on a backend, or several, until the time is over."),
     "corpus": (SUITE, "Join or thin out the programs that `uop fuzz --corpus` keeps."),
     "conform": (SUITE, "Judge a backend, or several, by the conformance suite."),

@@ -1,4 +1,4 @@
-"""`uop backends`: lists the backends, and says why one cannot be used on this machine."""
+"""`uop backends`: lists the backends, and says what one lacks on this machine."""
 
 from __future__ import annotations
 
@@ -15,20 +15,43 @@ WAYS = (
     ("macOS", "brew install pocl"),
 )
 """How to install an OpenCL driver for the CPU, by system."""
+NEEDS = {
+    "cuda": ("cupy", "cuda"),
+    "iree": ("iree.compiler", "iree"),
+    "oclgrind": ("pyopencl", "opencl"),
+    "onnx-reference": ("onnx", "onnx"),
+    "onnxruntime": ("onnxruntime", "onnxruntime"),
+    "opencl": ("pyopencl", "opencl"),
+    "openvino": ("openvino", "openvino"),
+    "stablehlo": ("jaxlib", "xla"),
+    "tinygrad": ("tinygrad", "tinygrad"),
+    "tvm": ("tvm", "tvm"),
+    "xla": ("jaxlib", "xla"),
+}
+"""By backend of this project the module of another one that it needs, and the extra with that."""
 
 
 @click.command("backends")
-def command() -> None:
-    """List the backends and say which can be used here.
+@click.option(
+    "--devices", "starts", is_flag=True, help="Start each, and show its device or the reason."
+)
+def command(starts: bool) -> None:
+    """List the backends and say which packages they lack.
 
-    Each is started in a process of its own. Below `opencl` stands every OpenCL device with the
-    names by which it can be asked for, and why not where it cannot be used. Installed packages add
-    backends by an entry point in the group `uop.backends`; none replaces one of this package.
+    With `--devices` each is started in a process of its own. Below `opencl` stands every OpenCL
+    device with the names by which it can be asked for, and why not where it cannot be used.
+    Installed packages add backends by an entry point in the group `uop.backends`; none replaces one
+    of this package.
     """
     from uop.conformance.backends import names
 
     known = names()
     width = max(map(len, known), default=0)
+    if not starts:
+        for name in known:
+            click.echo(f"{name:{width}}  {installed(name)}")
+        click.echo("uop backends --devices starts each, and says which can be used here")
+        return
     for name in known:
         # Before the backend starts, because the result holds for its process too.
         below = list(devices()) if name == "opencl" else []
@@ -39,6 +62,22 @@ def command() -> None:
             click.echo(" " * (width + 11) + line)
         if name == "opencl" and not usable:
             click.echo(ways())
+
+
+def installed(name: str) -> str:
+    """Whether what a backend needs is installed, and how to get that; nothing is imported."""
+    module, extra = NEEDS.get(name, ("", ""))
+    if not module or has_module(module):
+        return "installed"
+    return f'missing    no module {module}; install it with: pip install "uop[{extra}]"'
+
+
+def has_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        # One above it is missing.
+        return False
 
 
 def probe(name: str) -> tuple[bool, str]:
