@@ -84,7 +84,7 @@ class Run:
         pool: AnyPool = started or Pool.start(original)
         try:
             self.prepare()
-            hello = pool.hello(self.options.workers)
+            hello = pool.hello(min(original.workers, len(original.cases) or original.workers))
             self.backend = BackendInfo.of(hello)
             self.vocabulary = original.vocabulary or vocabulary_of([hello], original.skips)
             self.known_failures.file = self.known_failures.file.of(self.backend, original.backend)
@@ -117,8 +117,9 @@ class Run:
         )
 
     def prepare(self) -> None:
-        """Make the groups of the whole language and read files, while the backend starts."""
-        for level in LEVELS:
+        """Make the groups that are needed and read files, while the backend starts."""
+        of_cases = {CaseId.parse(id).level for id in self.options.cases}
+        for level in of_cases or LEVELS:
             groups(level)
         self.own = OwnCases.read(self.options.folder, self.options.edition)
         self.known_failures.skipped = self.options.skip_causes
