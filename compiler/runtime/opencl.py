@@ -35,6 +35,7 @@ SHORT = {"Portable Computing Language": "pocl", "Intel(R) OpenCL": "intel"}
 """Short names of the platforms in wheels."""
 NO_WARNINGS = "-w"
 CORRECTLY_ROUNDED = "-cl-fp32-correctly-rounded-divide-sqrt"
+NOT_OPTIMIZED = "-cl-opt-disable"
 TRIAL = "kernel void trial() {}"
 ALIGNMENT = 128
 """The bytes of the largest type of OpenCL, which memory of the host is aligned to."""
@@ -179,6 +180,10 @@ class OpenCLDevice(Runs):
         """The same device in a new context."""
         context = self.cl.Context(self.context.devices)
         return replace(self, context=context, queue=self.cl.CommandQueue(context))
+
+    def not_optimized(self) -> OpenCLDevice:
+        """The same device, whose driver builds without optimization."""
+        return replace(self, options=(*self.options, NOT_OPTIMIZED))
 
     @property
     def machine(self) -> str:

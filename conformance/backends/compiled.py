@@ -14,7 +14,7 @@ from uop.compiler.bundle import FENCE, FENCES, Job, run_many
 from uop.compiler.execute import open_device
 from uop.compiler.pipeline import Compiled, Observe, Setting, compile, find_target, rules_of
 from uop.compiler.runtime.device import Around, Built, Contents, Device, Launch, Memory, upload
-from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
+from uop.compiler.runtime.opencl import NOT_OPTIMIZED, OpenCLDevice, open_opencl
 from uop.compiler.stages.optimize import Sequences
 from uop.conformance.backends.attempt import own_problem
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order
@@ -38,7 +38,7 @@ FENCE_BYTES = np.full(FENCE, FENCES[0], np.uint8)
 PROGRAMS = 128
 """The most programs in one source: a driver takes as long for a few as for one."""
 
-OFF = "off"
+OFF, OPTIMIZED = "off", "optimized"
 
 
 class CompiledBackend:
@@ -51,6 +51,8 @@ class CompiledBackend:
 
     target: str
     has_places = False
+    quick = ""
+    """How quick programs that come together are built, as in the hello."""
 
     def __init__(self, argument: str = "") -> None:
         before, _, last = argument.rpartition(":")
@@ -72,6 +74,7 @@ class CompiledBackend:
             offers=CHECKS | {"stages"},
             profile=str(STRICT),
             variant=self.variant,
+            quick=self.quick,
         )
 
     @property
@@ -82,6 +85,11 @@ class CompiledBackend:
     def opened(self) -> Device:
         """The device that runs the programs."""
         return open_device(find_target(self.target))
+
+    @cached_property
+    def quick_device(self) -> Device:
+        """The device that builds quick programs."""
+        return self.device
 
     @cached_property
     def fenced(self) -> Fenced:
@@ -97,7 +105,8 @@ class CompiledBackend:
             for c, program in zip(compiled, programs, strict=True)
             if isinstance(c, Compiled)
         ]
-        results = iter(run_many(jobs, device=self.device))
+        is_quick = self.quick and programs[0].quick
+        results = iter(run_many(jobs, device=self.quick_device if is_quick else self.device))
         return [_outcome(next(results)) if isinstance(c, Compiled) else c for c in compiled]
 
     def fired(self) -> Counter[str]:
@@ -205,10 +214,26 @@ def _outcome(result: UopError | Sequence[Output]) -> Outcome:
 
 
 class OpenCLBackend(CompiledBackend):
-    """The first OpenCL device that can be used, or the one that a place names: pocl, intel, 0:1."""
+    """The first OpenCL device that can be used, or the one that a place names: pocl, intel, 0:1.
+
+    Its driver builds quick programs without optimization, which takes half of its time, unless the
+    argument ends in `optimized`.
+    """
 
     target = "opencl"
     has_places = True
+    quick = NOT_OPTIMIZED
+
+    def __init__(self, argument: str = "") -> None:
+        before, _, last = argument.rpartition(":")
+        if last == OPTIMIZED:
+            self.quick, argument = "", before
+        super().__init__(argument)
+
+    @cached_property
+    def quick_device(self) -> Device:
+        """The device without the optimizations of its driver."""
+        return cast(Device, cast(OpenCLDevice, self.device).not_optimized())
 
     @property
     def variant(self) -> str:

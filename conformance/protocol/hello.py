@@ -71,6 +71,8 @@ def checked(hello: object) -> Hello:
         isinstance(version, str) and _is_a_name(version) for version in hello.tested
     ):
         raise DeviationError("hello: tested", "a tuple of versions", hello.tested)
+    if not isinstance(hello.quick, str) or (hello.quick and not _is_a_name(hello.quick)):
+        raise DeviationError("hello: quick", f"at most {LONGEST} printable characters", hello.quick)
     _check_supports(hello)
     _check_composed(hello)
     _check_limits(hello.limits)

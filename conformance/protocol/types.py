@@ -63,6 +63,10 @@ class Hello:
     """The versions of a library that its adapter was tested with: `0.14` is every 0.14.x. Empty
     where the backend is no adapter of a library.
     """
+    quick: str = ""
+    """How it builds where the first of several programs is quick, as `-cl-opt-disable`; empty: as
+    everywhere.
+    """
 
     def takes(self, op: str, dtype: str) -> bool:
         """Whether the backend lists the cell of an op and a dtype."""
@@ -80,6 +84,8 @@ class Program:
 
     text: str
     batches: tuple[Mapping[int, Array], ...] = ()
+    quick: bool = False
+    """Whether a call of `run` that begins with it may build without optimization: others do not."""
 
 
 class ProblemKind(Enum):

@@ -45,10 +45,13 @@ class BackendInfo:
     variant: str = ""
     tested: tuple[str, ...] = ()
     """The versions that its adapter was tested with, as in its hello."""
+    quick: str = ""
+    """How it builds quick programs, as in its hello."""
 
     @classmethod
     def of(cls, hello: Hello) -> BackendInfo:
-        return cls(hello.name, hello.version, hello.device, hello.variant, tuple(hello.tested))
+        tested = tuple(hello.tested)
+        return cls(hello.name, hello.version, hello.device, hello.variant, tested, hello.quick)
 
     @property
     def untested(self) -> str:

@@ -12,7 +12,7 @@ from uop.conformance.backends import COMMAND
 from uop.conformance.checks import OBSERVED
 from uop.conformance.coverage.ledger import ledger_lines
 from uop.conformance.coverage.strength import strength_line
-from uop.conformance.judging.lowering import LEAVES_OUT, UNSUPPORTED
+from uop.conformance.judging.lowering import LEAVES_OUT, OPTIMIZED, UNSUPPORTED
 from uop.conformance.profile.card import Card
 from uop.conformance.protocol.types import BLAMED
 from uop.conformance.protocol.untrusted import in_one_line
@@ -217,9 +217,14 @@ def against_lines(report: Report) -> list[str]:
 
 
 def adapter_lines(report: Report) -> list[str]:
-    """That the version is untested, and what is not judged or was judged again, a line for each."""
+    """What there is to say of the adapter and its builds, and what is not judged or was judged
+    again, a line for each.
+    """
     untested, summary = report.backend.untested, report.summary
     lines = [f"note: {untested}"] if untested and not summary.unfit else []
+    if quick := report.backend.quick:
+        share = f"{OPTIMIZED - 1} of {OPTIMIZED} times that programs come together"
+        lines.append(f"built with {quick}: {share}; what runs alone is built without it")
     lines += [unjudged_text({why: n}) for why, n in summary.unjudged.items()][:MOST_FAILURES]
     lines += [
         f"{counted(n, 'program')} refused for their data, which are {classes}"

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from uop.compiler.runtime.opencl import NOT_OPTIMIZED, OpenCLDevice
 from uop.conformance.backends import load
 from uop.conformance.backends.compiled import CompiledBackend
+from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.checks import OptionError
+from uop.conformance.judging.lowering import OPTIMIZED, submission_of
 from uop.conformance.protocol.types import Outputs, Program
+from uop.conformance.suite.case import Case, CaseId
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.text.program import print_program
@@ -18,6 +24,7 @@ DRAWN = np.random.default_rng(0).standard_normal((256, 256)).astype(np.float32)
 X = param(0, (256, 256), dtypes.float32)
 LARGE = Program(print_program(UOp(Op.MUL, X, X)), ({0: DRAWN},))
 """Large enough that the compiler chooses vectors for it."""
+QUICK = replace(LARGE, quick=True)
 
 
 def named(name: str) -> CompiledBackend:
@@ -48,6 +55,45 @@ def test_off_chooses_no_optimizations(
             np.testing.assert_array_equal(outcome.batches[0][0], DRAWN * DRAWN)
     assert "UPCAST" in left(chooses)
     assert "UPCAST" not in left(off)
+
+
+@pytest.mark.usefixtures("opencl")
+@pytest.mark.parametrize(
+    ("name", "programs", "is_quick"),
+    [
+        ("opencl", [QUICK, LARGE], True),
+        ("opencl", [LARGE, QUICK], False),
+        ("opencl", [QUICK], False),
+        ("opencl:optimized", [QUICK, LARGE], False),
+    ],
+)
+def test_the_driver_does_not_optimize_what_begins_with_a_quick_program(
+    name: str, programs: list[Program], is_quick: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[tuple[str, ...]] = []
+    build = OpenCLDevice.build
+
+    def noted(device: OpenCLDevice, source: str) -> object:
+        built.append(device.options)
+        return build(device, source)
+
+    monkeypatch.setattr(OpenCLDevice, "build", noted)
+    backend = named(name)
+    assert backend.hello().quick == ("" if name.endswith("optimized") else NOT_OPTIMIZED)
+    for outcome in backend.run(programs):
+        assert isinstance(outcome, Outputs)
+        np.testing.assert_array_equal(outcome.batches[0][0], DRAWN * DRAWN)
+    assert {NOT_OPTIMIZED in options for options in built} == {is_quick}
+
+
+def test_seven_of_eight_cases_are_quick_and_no_candidate_of_a_search() -> None:
+    hello = InterpreterBackend().hello()
+    ids = [CaseId("op", "ADD", "float32", "edges", k) for k in range(4000)]
+    quick = [submission_of(Case(id, X, ()), hello).program.quick for id in ids]
+    assert quick == [submission_of(Case(id, X, ()), hello).program.quick for id in ids]
+    assert abs(sum(quick) / len(quick) - (OPTIMIZED - 1) / OPTIMIZED) < 0.02
+    candidates = [replace(id, level="reduce") for id in ids]
+    assert not any(submission_of(Case(id, X, ()), hello).program.quick for id in candidates)
 
 
 @pytest.mark.usefixtures("opencl")
