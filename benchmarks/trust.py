@@ -127,7 +127,8 @@ def verdicts(options: argparse.Namespace) -> Iterator[tuple[str, bool]]:
             with busy(count):
                 for backend in JUDGED * (options.count or 5 if count else 1):
                     _, said, seconds = uop(folder, "conform", backend, "--effort", "smoke")
-                    found = [verdict(said), *re.findall(r"[\d,]+ programs, .* failed", said)]
+                    end = said.partition("verdict: ")[2]
+                    found = [verdict(said), *re.findall(r"[\d,]+ programs, .* failed", end)[:1]]
                     expected = alone.setdefault(backend, found)
                     yield f"{seconds:5.0f} s  {backend}: {'; '.join(found)}", found == expected
                 for how in GUILTY:
