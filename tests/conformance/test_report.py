@@ -208,6 +208,7 @@ OF_LATER = {
     "measured",
     "variant",
     "tested",
+    "quick",
     "unfit",
     "unjudged",
     "note",
