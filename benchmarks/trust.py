@@ -235,7 +235,8 @@ def kills(options: argparse.Namespace) -> Iterator[tuple[str, bool]]:
 def busy(count: int) -> Iterator[None]:
     """Processes that want a processor all the time."""
     spin = [sys.executable, "-I", "-S", "-c", "while True: pass"]
-    every = [subprocess.Popen(spin) for _ in range(count)]
+    # In one session they would share what Linux gives to a session.
+    every = [subprocess.Popen(spin, start_new_session=True) for _ in range(count)]
     try:
         yield
     finally:
