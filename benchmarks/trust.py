@@ -187,22 +187,23 @@ def recipe(options: argparse.Namespace) -> Iterator[tuple[str, bool]]:
     """The judging and comparing steps of docs/ci.md, on one commit and on one with a fault."""
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as folder:
-        before = timed(folder, "before", "interpreter", chance)
+        before, _ = timed(folder, "before", "interpreter", chance)
         for number in range(options.count or 10):
             for backend in ("interpreter", FAULT):
-                after = timed(folder, f"{number}", backend, chance)
+                after, judged = timed(folder, f"{number}", backend, chance)
                 code, said, _ = uop(folder, "diff", before, after)
                 cause = said.partition("new cause: ")[2].partition("\n")[0]
                 is_right = code == 1 and BROKEN in cause if backend == FAULT else code == 0
-                yield f"{backend}: exit code {code}; {cause or 'no new cause'}", is_right
+                codes = f"exit codes {judged} of the run and {code} of diff"
+                yield f"{backend}: {codes}; {cause or 'no new cause'}", is_right
 
 
-def timed(folder: str, name: str, backend: str, chance: random.Random) -> str:
-    """The report of a run of a minute beside a random number of busy processes."""
+def timed(folder: str, name: str, backend: str, chance: random.Random) -> tuple[str, int]:
+    """The report and exit code of a run of a minute beside a random number of busy processes."""
     report = str(Path(folder, f"{name}.json"))
     with busy(chance.choice((0, 1, 4, 16))):
-        uop(folder, "conform", backend, *FEW, "--time", "60s", "--json", report)
-    return report
+        code, *_ = uop(folder, "conform", backend, *FEW, "--time", "60s", "--json", report)
+    return report, code
 
 
 def uop(folder: str, *words: str) -> tuple[int, str, float]:
