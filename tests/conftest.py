@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -20,9 +23,65 @@ from uop.compiler.runtime.kernel_cache import use_cache_dir
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
 from uop.spec.errors import UnsupportedError
 
+FAST = "not slow"
+"""The expression of marks that chooses the fast half."""
+SLOW_MODULE = "\npytestmark = pytest.mark.slow\n"
+NOT_RUN = (
+    "the slow half is not run: what takes long, and what needs NVRTC, jax, ONNX, tinygrad or Dask: "
+    "tox -e slow"
+)
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--uop", help="the folder uop/ to test, if not the one that is installed")
+    parser.addoption("--part", type=part, help="part K of N of what is chosen, as 3/8, by name")
+
+
+def part(text: str) -> tuple[int, int]:
+    """The numbers of K/N."""
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    if found is None or not 1 <= (k := int(found[1])) <= (n := int(found[2])):
+        raise pytest.UsageError(f"--part: expected K/N with K from 1 to N, found {text!r}")
+    return k, n
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import a slow module for the fast half: some generate programs while they load."""
+    if config.option.markexpr != FAST or collection_path.suffix != ".py":
+        return None
+    return SLOW_MODULE in collection_path.read_text("utf-8") or None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark as slow what needs a large extra, and what a mark `sampled` leaves out; keep the part
+    that is asked for.
+    """
+    seen: Counter[str] = Counter()
+    for item in items:
+        if item.get_closest_marker("cuda") or "jaxlib" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+        if sampled := item.get_closest_marker("sampled"):
+            function = item.nodeid.partition("[")[0]
+            if seen[function] % sampled.args[0]:
+                item.add_marker(pytest.mark.slow)
+            seen[function] += 1
+    if (chosen := config.getoption("--part")) is not None:
+        left_out = [item for item in items if not is_of(item.nodeid, *chosen)]
+        items[:] = [item for item in items if is_of(item.nodeid, *chosen)]
+        config.hook.pytest_deselected(items=left_out)
+
+
+def is_of(name: str, k: int, n: int) -> bool:
+    """Whether a test is of part K of N; tests of one function may be of several."""
+    return crc32(name.encode()) % n == k - 1
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if config.option.markexpr == FAST:
+        terminalreporter.write_line(NOT_RUN)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -32,6 +32,7 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_every_registered_backend_has_a_line(uop: Any) -> None:
     outcome = uop("backends", "--devices")
     assert outcome.code == 0
@@ -94,6 +95,7 @@ def test_a_program_runs_on_a_backend(uop: Any, program: Path) -> None:
     assert uop("run", program, "--backend", "interpreter").out == "0 : int8[3] = [-1, -2, -128]\n"
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", [name for name in registered.names() if name != "cuda"])
 def test_every_backend_gives_the_exact_result(name: str) -> None:
     root = parse(PROGRAM.partition("input")[0])
@@ -161,6 +163,7 @@ def test_results_of_effects_are_numbered_by_slot() -> None:
     assert {slot: value.data.tolist() for slot, value in results.items()} == {5: [2]}
 
 
+@pytest.mark.slow
 def test_a_worker_starts_in_a_folder_that_hides_the_packages(tmp_path: Path, program: Path) -> None:
     """As a clone of the repository does: its folder `uop` holds the front door only."""
     (tmp_path / "uop").mkdir()

@@ -23,6 +23,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
 
 
+@pytest.mark.slow
 def test_backends_are_compared_and_the_page_is_made_again_without_them(uop: Any) -> None:
     files = ("--json", "m.json", "--html", "m.html", "--markdown", "m.md", "--badges", "badges")
     outcome = uop("compare", "adversary", MISSING, WRONG, *ADD, *files)
@@ -49,6 +50,7 @@ def test_backends_are_compared_and_the_page_is_made_again_without_them(uop: Any)
         assert Path(name.replace("m", "n", 1)).read_bytes() == text, name
 
 
+@pytest.mark.slow
 def test_a_backend_joins_reports_under_their_options(uop: Any) -> None:
     select = ("--level", "op", "--op", "ADD", "--dtype", "int32", "--examples", 1, "-n", 1)
     assert uop("conform", WRONG, *select, "--json", "wrong.json").code == 1
@@ -96,6 +98,7 @@ def test_where_no_backend_starts_there_is_nothing_to_compare(uop: Any) -> None:
     assert not Path("m.html").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_on_a_full_disk_the_comparison_is_still_shown(uop: Any) -> None:
     select = ("--level", "op", "--op", "ADD", "--dtype", "int32", "--examples", 1, "-n", 1)

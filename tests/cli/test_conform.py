@@ -44,6 +44,7 @@ def test_a_backend_that_conforms_is_exit_0_in_plain_lines(uop: Any) -> None:
     assert {(c["op"], c["dtype"]) for c in report["cells"]} == {("PERMUTE", "int8")}
 
 
+@pytest.mark.slow
 def test_a_backend_that_does_not_is_exit_1_and_its_repro_replays(uop: Any) -> None:
     select = ("--level", "op", "--op", "ADD", "--dtype", "int32", "-n", 1, "--examples", 2)
     backend = "backends_for_tests:Inaccurate"
@@ -58,12 +59,14 @@ def test_a_backend_that_does_not_is_exit_1_and_its_repro_replays(uop: Any) -> No
     assert uop("replay", "uop-failures", "interpreter").code == 0
 
 
+@pytest.mark.slow
 def test_a_run_that_checks_nothing_is_exit_4(uop: Any) -> None:
     outcome = uop("conform", "interpreter", "--level", "op", "--op", "SIN", "--dtype", "int8")
     assert outcome.code == 4
     assert "inconclusive" in outcome.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("backend", "said"),
     [
@@ -94,6 +97,7 @@ def test_a_start_that_hangs_ends_at_the_timeout(uop: Any, backend: str, said: st
     assert time.monotonic() - begun < Allowance().start_seconds
 
 
+@pytest.mark.slow
 def test_a_year_is_not_too_long_to_wait(uop: Any) -> None:
     assert uop("conform", "interpreter", *ADD, "--timeout", "8760h", "--json", "r.json").code == 0
     assert read_report(Path("r.json")).options.timeout == 8760 * 3600
@@ -186,6 +190,7 @@ def test_github_gets_annotations_and_a_summary(
     assert "does not conform" in Path("summary.md").read_text()
 
 
+@pytest.mark.slow
 def test_several_backends_vote(uop: Any) -> None:
     backends = ("adversary", "backends_for_tests:Missing", "backends_for_tests:Inaccurate")
     outcome = uop("conform", *backends, *ADD, "--json", "report.json")
@@ -199,6 +204,7 @@ def test_several_backends_vote(uop: Any) -> None:
     assert Path(failure.repro).is_file()
 
 
+@pytest.mark.slow
 def test_most_against_the_interpreter_make_it_suspect(uop: Any) -> None:
     pair = ("backends_for_tests:Inaccurate", "backends_for_tests:InaccurateToo")
     outcome = uop("conform", *pair, *ADD)
@@ -212,6 +218,7 @@ def test_where_no_backend_starts_there_is_no_vote(uop: Any) -> None:
     assert "pip install driver" in outcome.err
 
 
+@pytest.mark.slow
 def test_a_report_is_judged_again(uop: Any) -> None:
     uop("conform", "backends_for_tests:Inaccurate", *ADD, "--json", "report.json")
     refused = uop("replay", "report.json", "--sample", 2)
@@ -225,6 +232,7 @@ def test_a_report_is_judged_again(uop: Any) -> None:
     assert (outcome.code, "not for a report" in outcome.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_report_of_which_something_cannot_be_judged_again_is_inconclusive(uop: Any) -> None:
     uop("conform", "interpreter", *ADD, "--json", "report.json")
     report = json.loads(Path("report.json").read_text())
@@ -299,6 +307,7 @@ def test_replay_says_what_is_wrong_with_a_file(uop: Any, text: str | None, said:
     assert said in outcome.err
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_a_second_backend_starts_ends_the_run(tmp_path: Path) -> None:
     """Nothing is judged before all have said what they list."""
     command = [sys.executable, "-P", "-u", "-m", "uop", "conform", "interpreter"]
@@ -319,6 +328,7 @@ def test_ctrl_c_while_a_second_backend_starts_ends_the_run(tmp_path: Path) -> No
     assert not (tmp_path / "report.json").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_gives_the_verdict_so_far_and_leaves_the_report(tmp_path: Path) -> None:
     command = "import sys\nfrom uop.__main__ import main\nsys.exit(main())"
     options = ["conform", "interpreter", "--json", "report.json", "-n", "1"]
@@ -343,6 +353,7 @@ def test_ctrl_c_gives_the_verdict_so_far_and_leaves_the_report(tmp_path: Path) -
     assert sum(len(marks.replace(" ", "")) for marks in report.cases.values()) > 0
 
 
+@pytest.mark.slow
 def test_a_case_of_a_small_backend_is_made_again_from_the_list_in_its_report(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,6 +43,7 @@ def test_a_file_is_read_in_the_edition(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [[], ["--in-process"]])
 def test_own_cases_are_judged_and_explained_in_the_edition(
     uop: Any, bare: Path, more: list[str]

@@ -80,6 +80,7 @@ def test_results_into_what_is_no_folder(uop: Any, program: Path, target: str) ->
     assert "cannot write to" in outcome.err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 @pytest.mark.parametrize("arguments", [["eval", "1"], ["explain", "ADD"], ["--help"]])
 def test_a_full_disk_is_one_message(arguments: list[str]) -> None:
@@ -97,6 +98,7 @@ def test_where_no_message_can_be_written_either_the_exit_code_is_true(arguments:
         assert subprocess.run([*COMMAND, *arguments], stdout=full, stderr=full).returncode == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -133,6 +135,7 @@ CONFORM = [*COMMAND, "conform", "interpreter", "--op", "NEG", "--dtype", "int8",
 REPORT = ["--examples", "1", "--json", "report.json"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 def test_a_report_is_written_though_nothing_can_be_printed(tmp_path: Path) -> None:
     with open("/dev/full", "wb") as full:
@@ -153,6 +156,7 @@ def test_a_report_is_written_though_nobody_reads(tmp_path: Path) -> None:
     assert read_report(tmp_path / "report.json").conclusion == "conforms"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS, ids=str)
 def test_what_a_system_asks_to_end_with_is_as_ctrl_c(tmp_path: Path, ending: int) -> None:
     """Twice: a terminal that closes says so to the shell, which tells it again."""
@@ -194,6 +198,7 @@ def test_an_interrupt_is_its_own_exit_code(tmp_path: Path) -> None:
     assert (running.returncode, said.strip()) == (130, b"interrupted")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.parametrize(
     ("words", "said", "cache"),
@@ -216,6 +221,7 @@ def test_a_home_that_cannot_be_written_has_no_cache(
     assert done.returncode in (0, 4), done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.parametrize(
     ("words", "said"),

@@ -110,6 +110,7 @@ TEXTS: dict[str, tuple[Callable[[], str | bytes], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_text_is_refused_in_its_place(tmp_path: Path, name: str) -> None:
     make, said = TEXTS[name]
@@ -125,6 +126,7 @@ def test_a_deep_program_is_run(tmp_path: Path) -> None:
     assert uop("run", "a.uop", folder=tmp_path).out == "0 : int32[2] = [1, 2]\n"
 
 
+@pytest.mark.slow
 @has_devices
 @pytest.mark.parametrize(
     "words",
@@ -150,6 +152,7 @@ def test_what_has_no_end_is_read_up_to_a_limit(tmp_path: Path, words: tuple[str,
     refused(uop(*words, folder=tmp_path), device, "expected ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("run",), ("replay",), ("diff", "a.uop")])
 def test_a_large_file_is_not_read(tmp_path: Path, words: tuple[str, ...]) -> None:
     path = tmp_path / "a.uop"
@@ -159,6 +162,7 @@ def test_a_large_file_is_not_read(tmp_path: Path, words: tuple[str, ...]) -> Non
     refused(uop(command, path, *rest, folder=tmp_path), "a.uop", "expected at most ", "found more")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe with a name")
 def test_a_pipe_that_is_named_is_read(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.uop"
@@ -178,6 +182,7 @@ def test_stdin_is_a_file_too(tmp_path: Path) -> None:
     assert ended.out == "0 : int32[2] = [-1, -2]\n"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a pipe with a name")
 def test_in_a_folder_only_regular_files_are_read(tmp_path: Path) -> None:
     folder = tmp_path / "cases"
@@ -224,6 +229,7 @@ ARRAYS = {
 }
 
 
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("name", ARRAYS)
 def test_an_array_is_what_its_head_says(tmp_path: Path, name: str) -> None:
     data, said = ARRAYS[name]
@@ -262,6 +268,7 @@ DOCUMENTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_what_is_no_report_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / "a.json").write_bytes(DOCUMENTS[name])
@@ -284,6 +291,7 @@ TABLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_what_is_no_file_of_known_failures_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / "a.toml").write_bytes(TABLES[name])

@@ -65,6 +65,7 @@ def told(capfd: Captured, *words: str) -> str:
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [*STARTS[:3], *RUNS])
 def test_a_run_and_its_files(place: str, capfd: Captured) -> None:
     files = ("--json", "r.json", "--junit", "r.xml", "--html", "r.html")
@@ -76,12 +77,14 @@ def test_a_run_and_its_files(place: str, capfd: Captured) -> None:
         assert harmless(path.read_text()), path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [*STARTS, *RUNS])
 def test_a_check_of_a_worker(place: str, capfd: Captured) -> None:
     words = shlex.split(worker(place).removeprefix("command:"))
     assert harmless(told(capfd, "worker", "check", "--timeout", "5s", "--", *words))
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("place", ["stderr of one that does not start", "error"])
 @pytest.mark.parametrize(
     "command",
@@ -99,6 +102,7 @@ def test_other_commands(command: tuple[str, ...], place: str, capfd: Captured) -
     assert harmless(told(capfd, *words))
 
 
+@pytest.mark.slow
 def test_two_reports(capfd: Captured) -> None:
     assert main(["conform", "interpreter", "--case", CASE, "-n", "1", "--json", "a.json"]) == 0
     told(capfd, "conform", worker("error"), "--case", CASE, "-n", "1", "--json", "b.json")
@@ -107,6 +111,7 @@ def test_two_reports(capfd: Captured) -> None:
     assert harmless(capfd.readouterr().out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Raising", "Leaving", "Named", "Answering"])
 def test_an_adapter_in_python(kind: str, capfd: Captured) -> None:
     name = f"hostile_adapter:{kind}"

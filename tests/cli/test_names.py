@@ -118,6 +118,7 @@ def completed(line: str) -> list[str]:
     return [item.partition(",")[2] for item in done.stdout.splitlines()]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -204,6 +204,7 @@ def test_a_case_to_be_rejected_does_not_run(uop: Any, tmp_path: Path) -> None:
     assert uop("replay", path, "interpreter").code == Exit.OK
 
 
+@pytest.mark.slow
 def test_a_report_that_names_code_as_its_backend_needs_the_option_too(
     uop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

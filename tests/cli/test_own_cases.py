@@ -113,6 +113,7 @@ def test_what_a_file_promises_stays_in_its_repro(uop: Any) -> None:
     assert uop("replay", repro, "interpreter").code == 1
 
 
+@pytest.mark.slow
 def test_they_come_besides_the_others_and_can_be_known_failures(uop: Any) -> None:
     select = ("--cases", "mine", "--examples", "1", "-n", "1", "--effort", "smoke")
     Path("mine/below/b.uop").unlink()

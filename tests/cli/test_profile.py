@@ -22,6 +22,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
 
 
+@pytest.mark.slow
 def test_a_file_that_init_writes_is_what_conform_demands(uop: Any) -> None:
     outcome = uop("profile", "init", TRUNCATING, "--output", "mine.toml")
     assert outcome.code == 0

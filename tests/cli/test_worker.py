@@ -40,6 +40,7 @@ def test_a_good_worker_has_no_deviation(capsys: pytest.CaptureFixture[str]) -> N
     assert f"no deviation; next: uop conform 'command:{sys.executable}" in said
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("fault", "deviation"),
     [
@@ -113,6 +114,7 @@ def test_a_large_input_is_shown_in_part() -> None:
     assert len(_shown(np.zeros((40, 50), np.int8))) < 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "times"),
     [("silent", 2), ("hangs-on-equal", 1)],  # that it deviates, and of one program what came
@@ -126,6 +128,7 @@ def test_a_worker_that_hangs_is_waited_for_once(
     assert "not checked further: it gives no reply" in said
 
 
+@pytest.mark.slow
 def test_a_wrong_id_is_told_without_waiting(capsys: pytest.CaptureFixture[str]) -> None:
     """For the time that a reply may take: here more than a test may."""
     assert check("text-as-id", "--timeout", "1h") == Exit.FAILED

@@ -87,6 +87,7 @@ VIEWS = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", VIEWS)
@@ -153,6 +154,7 @@ KERNELS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("root", KERNELS, ids=["items", "loop", "work items", "copies"])

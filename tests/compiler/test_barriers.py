@@ -100,6 +100,7 @@ def test_a_divergent_barrier_is_named_before_the_launch(name: str, target: str) 
         assert said in str(caught.value)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.parametrize("target", ["opencl", "cuda-host"])
 @pytest.mark.parametrize("name", UNIFORM)
@@ -152,6 +153,7 @@ def test_of_a_symbolic_number_of_groups_those_are_looked_at_that_exist() -> None
     assert found[3].tolist() == [7, 7, 0, 0, 0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("opencl")
 def test_a_kernel_that_hangs_ends_with_its_process() -> None:
     """As often as data says, which is too often to see the end of."""

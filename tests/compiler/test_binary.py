@@ -82,6 +82,7 @@ def test_render_fills_the_source_and_the_device_the_binary(target: str) -> None:
     assert result[0].tolist() == [3, 4, 5, 6, 7]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS_HERE)
 @pytest.mark.usefixtures("opencl")
 def test_a_program_runs_from_its_binary_and_not_from_its_source(target: str) -> None:

@@ -90,6 +90,7 @@ def ranged(root: UOp, rule: str) -> tuple[UOp, int]:
     return compiled.stages["rangeify"], fired.count(rule)
 
 
+@pytest.mark.slow
 def test_scans_in_blocks_do_what_the_graph_says(small_blocks: None) -> None:
     """Of all folds and dtypes, in both directions, along any axis; near scans too."""
 
@@ -105,6 +106,7 @@ def test_scans_in_blocks_do_what_the_graph_says(small_blocks: None) -> None:
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [129, 1000, 1024, 5000])
 def test_a_long_prefix_sum_is_right_and_its_work_grows_by_little(
     n: int, run_on_opencl: OpenCLDevice

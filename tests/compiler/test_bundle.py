@@ -36,6 +36,7 @@ def outputs(result: Any) -> list[Array]:
     return list(result) if isinstance(result, tuple) else [result]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["op", "graph", "device"])
 def test_a_sample_of_the_suite_runs_in_batches(level: str) -> None:
     """Everything the generator makes, on the device, inside the accepted sets."""

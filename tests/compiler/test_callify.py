@@ -149,6 +149,7 @@ def test_a_function_as_root_gives_each_of_its_results() -> None:
     np.testing.assert_array_equal(result[2], -x)
 
 
+@pytest.mark.slow
 def test_a_deep_graph_needs_no_stack() -> None:
     deep = param(0, (), dtypes.int32)
     for _ in range(20_000):
@@ -216,6 +217,7 @@ PICKS: dict[str, tuple[Callable[[UOp], UOp], Callable[[Any, Any], None]]] = {
 """What picks elements of a location, and how numpy writes to them."""
 
 
+@pytest.mark.sampled(28)
 @pytest.mark.usefixtures("opencl")
 @pytest.mark.parametrize(
     "dtype", [dtypes.int32, dtypes.float32, dtypes.bool, dtypes.bfloat16], ids=str

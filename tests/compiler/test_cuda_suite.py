@@ -12,6 +12,8 @@ from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import cases
 from uop.spec.errors import UnsupportedError
 
+pytestmark = pytest.mark.slow
+
 KERNELS = 50
 STRIDE = {"op": 37, "graph": 9}
 

@@ -81,6 +81,7 @@ def test_every_value_is_on_one_device_and_means_the_same(case: Case) -> None:
         np.testing.assert_equal(found, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 @pytest.mark.parametrize("name", COLLECTIVES)
 def test_collectives(name: str, n: int) -> None:
@@ -88,6 +89,7 @@ def test_collectives(name: str, n: int) -> None:
     np.testing.assert_array_equal(ran(root, {0: x}), meant(name, x, n))
 
 
+@pytest.mark.sampled(37)
 @pytest.mark.parametrize("to", [1, 2, 3, 4, 6])
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 6])
 @pytest.mark.parametrize("axis", [0, 1])
@@ -289,6 +291,7 @@ def test_an_array_on_another_device_is_refused(opencl: OpenCLDevice) -> None:
             loaded.run({0: there})
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("run_on_opencl")
 @pytest.mark.parametrize("n", [2, 3, 8])
 def test_parts_of_a_device_and_queues_that_share_it(opencl: OpenCLDevice, n: int) -> None:
@@ -321,6 +324,7 @@ print(json.dumps({"devices": there, "units": units, "found": found}))
 """
 
 
+@pytest.mark.slow
 def test_two_devices_of_a_driver(opencl: OpenCLDevice) -> None:
     """PoCL has as many devices as it is asked for, each with its own threads and queue."""
     if opencl.variant != "pocl":

@@ -242,6 +242,7 @@ def test_what_came_out_is_kept_until_the_driver_changes(
     assert tries == [driver] * 2
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kept", ["", "{", "[]", '{"content": 1}', "\0", '{"content": "?"}'])
 def test_what_is_kept_and_damaged_is_tried_anew(
     kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -296,6 +297,7 @@ def test_without_room_for_a_trial_nothing_is_kept(
 # Which one is used.
 
 
+@pytest.mark.slow
 @needs_a_wheel
 @pytest.mark.parametrize("driver", WHEELS, ids=lambda driver: driver.variant)
 def test_each_driver_of_a_wheel_runs_by_its_name(driver: Driver) -> None:
@@ -389,6 +391,7 @@ def test_pocl_is_passed_over_where_the_folder_of_the_user_takes_no_kernel(
         choose("pocl")
 
 
+@pytest.mark.slow
 @needs_a_wheel
 def test_in_a_home_that_cannot_be_written_kernels_are_built(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("no folder")

@@ -166,6 +166,7 @@ def test_what_it_chooses_for_groups(name: str) -> None:
     assert print_optimizations(in_groups(body, CUDA)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler g++ on this machine")
 @pytest.mark.parametrize("name", IN_GROUPS)
 def test_the_result_in_groups(name: str) -> None:

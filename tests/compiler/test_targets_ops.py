@@ -229,6 +229,7 @@ SIZES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", SIZES, ids=["1", "2", "4", "8"])
 def test_bitcast_and_where_keep_every_bit(run_ops: RunOps, group: list[DType]) -> None:
     size = group[0].itemsize
@@ -265,6 +266,7 @@ def test_threefry_vectors(run_ops: RunOps) -> None:
     np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("group", [1, 8, 64])
 @pytest.mark.parametrize(
     "dtype", [dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64], ids=lambda d: d.name

@@ -50,6 +50,7 @@ def same_bits_or_both_nan(dtype: DType, got: Array, expected: Array) -> None:
     np.testing.assert_array_equal(got[~nan], expected[~nan])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", SMALL, ids=lambda d: d.name)
 def test_every_pattern_widens_exactly(run_ops: RunOps, dtype: DType) -> None:
     targets = [dtypes.float32, dtypes.float64, *SMALL, dtypes.int32, dtypes.uint8, dtypes.bool]
@@ -74,6 +75,7 @@ def test_a_cast_to_itself_keeps_every_nan(run_ops: RunOps, dtype: DType) -> None
     np.testing.assert_array_equal(got, patterns(dtype))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("dtype", SMALL, ids=lambda d: d.name)
 @pytest.mark.parametrize("source", [dtypes.float32, dtypes.float64], ids=lambda d: d.name)
 def test_ties_and_their_neighbours_round_once(run_ops: RunOps, source: DType, dtype: DType) -> None:
@@ -84,6 +86,7 @@ def test_ties_and_their_neighbours_round_once(run_ops: RunOps, source: DType, dt
     same_bits_or_both_nan(dtype, got, np.array([dtype.encode(float(v)) for v in x], got.dtype))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "source", ["int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"]
 )

@@ -114,6 +114,7 @@ def test_the_largest_elements_fill_a_register(dtype: DType) -> None:
     assert widths == {min(32 // dtype.itemsize, 16)}
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(
     "text",
     [
@@ -143,6 +144,7 @@ def test_every_form_of_a_product_is_numpys(opencl: OpenCLDevice, text: str, dtyp
     np.testing.assert_array_equal(np.asarray(on_device).reshape(16, 32), expected)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.data())
 def test_sums_along_any_axis_in_any_tile(choice: st.DataObject) -> None:
@@ -168,6 +170,7 @@ def test_sums_along_any_axis_in_any_tile(choice: st.DataObject) -> None:
         np.testing.assert_array_equal(found, 3 * seen.sum(axis=axis, keepdims=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", SMALL, ids=lambda d: d.name)
 def test_every_small_float_is_cast_in_vectors_as_alone(opencl: OpenCLDevice, dtype: DType) -> None:
     """All bits of a small float to float32; and back with what is just above each, and around the
@@ -189,6 +192,7 @@ def test_every_small_float_is_cast_in_vectors_as_alone(opencl: OpenCLDevice, dty
         in_vectors_as_alone(opencl, back, ends + np.uint32(above))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("op", [Op.EXP2, Op.LOG2, Op.SIN, Op.SQRT])
 def test_a_function_of_nan_is_nan_in_vectors_too(opencl: OpenCLDevice, op: Op) -> None:
     values = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0, 0.5], np.float32)

@@ -127,6 +127,7 @@ class Flooring(Nodes):
     partial = DIVISIONS
 
 
+@pytest.mark.slow
 @SLOW
 @given(graphs())
 def test_the_walk_keeps_the_meaning_of_graphs(program: tuple[UOp, Inputs]) -> None:

@@ -49,6 +49,7 @@ def installed(folder: Path, *modules: str) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_the_suite_judges_it(added: Run, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     done = added("uop", "conform", "interpreter", "--op", "ABS", "--json", str(report))
@@ -60,6 +61,7 @@ def test_the_suite_judges_it(added: Run, tmp_path: Path) -> None:
     assert ledger["checked"] == ledger["total"]
 
 
+@pytest.mark.slow
 def test_a_fault_in_it_is_found(added: Run) -> None:
     done = added("uop", "conform", "added_fault:Faulty", "--op", "ABS", "--effort", "smoke")
     assert done.returncode == 1, done.stdout + done.stderr
@@ -70,6 +72,7 @@ def test_a_fault_in_it_is_found(added: Run) -> None:
     assert "int" not in explained
 
 
+@pytest.mark.slow
 def test_the_compiler_has_it(added: Run, tmp_path: Path) -> None:
     program = tmp_path / "abs.uop"
     program.write_text("%0 = PARAM [4] {slot=0, dtype=int16}\n%1 = ABS %0\n")
@@ -79,6 +82,7 @@ def test_the_compiler_has_it(added: Run, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_it_is_explained(added: Run) -> None:
     page = added("uop", "explain", "ABS").stdout
     assert page.startswith("ABS(T)\n  |x|; the lowest integer stays.\n")
@@ -87,6 +91,7 @@ def test_it_is_explained(added: Run) -> None:
     assert "ABS %0, %0" in rejected
 
 
+@pytest.mark.slow
 def test_it_has_a_page(added: Run, tmp_path: Path) -> None:
     (tmp_path / "ops").mkdir()
     added("uop.conformance.reference.docs", str(tmp_path))
@@ -94,6 +99,7 @@ def test_it_has_a_page(added: Run, tmp_path: Path) -> None:
     assert "[ABS](ABS.md)" in (tmp_path / "ops" / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_what_a_module_leaves_out_is_named(tmp_path: Path) -> None:
     """A declaration alone: no meaning, no accepted floats, no cases."""
     (tmp_path / "half.py").write_text(
@@ -141,6 +147,7 @@ def test_a_dtype_has_values(with_dtype: Run, tmp_path: Path) -> None:
     ), done.stderr
 
 
+@pytest.mark.slow
 def test_the_suite_judges_a_dtype(with_dtype: Run, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     done = with_dtype("uop", *ABOUT_DTYPE, "interpreter", "--json", str(report))
@@ -150,6 +157,7 @@ def test_the_suite_judges_a_dtype(with_dtype: Run, tmp_path: Path) -> None:
     assert ledger["checked"] == ledger["total"]
 
 
+@pytest.mark.slow
 def test_a_fault_in_a_dtype_is_found(with_dtype: Run) -> None:
     options = ("--op", "CAST", "--dtype", "float32")
     done = with_dtype("uop", "conform", "added_fault:Truncating", *options)
@@ -159,6 +167,7 @@ def test_a_fault_in_a_dtype_is_found(with_dtype: Run) -> None:
     assert all("float8_e3m4" in case for case in failed)
 
 
+@pytest.mark.slow
 def test_the_compiler_has_a_dtype(with_dtype: Run, tmp_path: Path) -> None:
     """Its conversions in C follow from its format."""
     program = tmp_path / "twice.uop"
@@ -172,6 +181,7 @@ def test_the_compiler_has_a_dtype(with_dtype: Run, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_dtype_is_named_where_dtypes_are(with_dtype: Run) -> None:
     assert "fp8e5m2 float8_e3m4" in with_dtype("uop", "explain", "SQRT").stdout
     refused = with_dtype("uop", "eval", "sqrt(i8(1))").stderr
@@ -179,6 +189,7 @@ def test_a_dtype_is_named_where_dtypes_are(with_dtype: Run) -> None:
     assert " float8_e3m4\n" in refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("modules", [("added_op", "added_dtype"), ("added_dtype", "added_op")])
 def test_an_op_takes_a_dtype_of_another_package(tmp_path: Path, modules: tuple[str, str]) -> None:
     run = installed(tmp_path, *modules)
@@ -188,6 +199,7 @@ def test_an_op_takes_a_dtype_of_another_package(tmp_path: Path, modules: tuple[s
         assert "1 of 1 listed cells judged" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_dtype_without_a_storage_is_named(tmp_path: Path) -> None:
     (tmp_path / "alone.py").write_text(
         "from uop.spec.dtype import DType, FloatFormat, Kind\n"

@@ -122,6 +122,7 @@ def is_odd_behind(batch: Mapping[int, Array]) -> bool:
     return any(byte.value & 1 for byte in behind)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cheat", [WrongAlone, Remembering, RightOnce, InPlace, Beyond])
 def test_a_cheat_does_not_conform(cheat: type[Small], tmp_path: Path) -> None:
     report = judged(cheat.__name__, tmp_path)
@@ -270,6 +271,7 @@ def test_who_changes_an_input_or_memory_beside_it_has_no_outputs(at: int) -> Non
     assert kinds == [None, ProblemKind.PROTOCOL, None]
 
 
+@pytest.mark.slow
 def test_what_no_new_process_repeats_is_told(tmp_path: Path) -> None:
     report = judged("RightOnce", tmp_path)
     assert report.summary.again > 0

@@ -83,6 +83,7 @@ def test_a_file_of_several_cases_is_no_repro(tmp_path: Path) -> None:
         of_file(path, "interpreter")
 
 
+@pytest.mark.slow
 def test_a_cause_of_a_report_by_signature_id_and_repro(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +123,7 @@ def test_an_exact_number_is_written_exactly(value: Fraction, text: str) -> None:
     assert number_text(value) == text
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not find_spec("tinygrad"), reason="needs the extra tinygrad")
 @pytest.mark.parametrize(
     ("name", "values"),
@@ -143,6 +145,7 @@ def test_a_script_on_casts_runs_and_shows_the_wrong_value(
     assert "import uop" not in script[1]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not find_spec("tinygrad"), reason="needs the extra tinygrad")
 def test_a_program_that_tensor_cannot_write_has_no_script(tmp_path: Path) -> None:
     text = """case bits

@@ -240,6 +240,7 @@ def libraries(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*.so")}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pocl")
 def test_the_second_run_builds_nothing_and_what_is_cut_off_is_built_anew(
     folder: Path, uop: Any

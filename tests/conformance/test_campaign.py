@@ -53,6 +53,7 @@ def test_the_interpreter_conforms(judged: Conform) -> None:
     assert {cell.op for cell in report.cells} == {"ADD", "MAX", "PAD", "CAST"}
 
 
+@pytest.mark.slow
 def test_the_division_among_processes_changes_nothing(judged: Conform) -> None:
     chosen = {"ops": ("ADD", "SIN"), "dtypes": ("float32", "int8"), "levels": LEVELS}
     one, three = (judged("backends_for_tests:Inaccurate", **chosen, workers=n) for n in (1, 3))
@@ -77,6 +78,7 @@ def test_a_wrong_result_is_a_failure_with_a_repro(judged: Conform) -> None:
     assert "accept 0 = " in text
 
 
+@pytest.mark.slow
 def test_what_many_ops_read_wrong_is_one_cause_beside_others(judged: Conform) -> None:
     ops = ("CMPLT", "CMPNE", "CMPGT", "XOR")
     report = judged("backends_for_tests:Flushing", ops=ops, dtypes=("float16", "int32"))
@@ -84,6 +86,7 @@ def test_what_many_ops_read_wrong_is_one_cause_beside_others(judged: Conform) ->
     assert found == {"result CAST float16+float32", "result XOR int32"}
 
 
+@pytest.mark.slow
 def test_a_crash_is_a_failure_of_one_case_and_the_others_are_judged(judged: Conform) -> None:
     report = judged("backends_for_tests:Crashing", ops=("SIN", "SQRT"), dtypes=("float32",))
     assert report.summary.crashed >= 1
@@ -108,6 +111,7 @@ def test_what_a_backend_does_not_list_has_no_cell(judged: Conform) -> None:
     assert "int8" not in cells
 
 
+@pytest.mark.slow
 def test_a_listed_op_that_no_program_judges_is_named(judged: Conform) -> None:
     report = judged("backends_for_tests:Poorer", ops=("ADD", "MUL"))
     assert report.conclusion is Conclusion.INCONCLUSIVE
@@ -130,6 +134,7 @@ def test_one_case_can_be_asked_for(judged: Conform) -> None:
     assert report.summary.programs == 1
 
 
+@pytest.mark.slow
 def test_time_ends_a_run_early_and_it_is_inconclusive(judged: Conform) -> None:
     report = judged("backends_for_tests:Slow", seconds=8.0, profile="strict")
     assert report.conclusion is Conclusion.INCONCLUSIVE
@@ -150,6 +155,7 @@ def test_a_bad_duration_is_refused(text: str) -> None:
         parse_duration(text)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -188,6 +194,7 @@ def test_bad_input_is_one_clear_message(
     assert "Traceback" not in captured.err
 
 
+@pytest.mark.slow
 def test_the_exit_code_and_the_files_of_a_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -210,6 +217,7 @@ def test_the_exit_code_and_the_files_of_a_run(
     assert f"uop replay {repros[0]} backends_for_tests:Inaccurate" in shown
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_found(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     command = [sys.executable, "-m", "uop", "conform", "backends_for_tests:Slow"]
@@ -234,6 +242,7 @@ def test_ctrl_c_keeps_what_was_found(tmp_path: Path) -> None:
     assert report["summary"]["interrupted"] is True
 
 
+@pytest.mark.slow
 def test_the_verdict_is_by_the_declared_profile(judged: Conform) -> None:
     chosen: dict[str, Any] = {"ops": ("MAX",), "dtypes": ("float32",)}
     assert judged(profile="max_nan=propagate", **chosen).conclusion is Conclusion.CONFORMS

@@ -127,6 +127,7 @@ def test_a_knob_is_observed_only_where_all_answers_agree() -> None:
     assert "a profile with decomposed=POW allows both" in entry.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", EXAMPLES)
 def test_the_repro_of_a_liberty_passes_by_the_strict_language_alone(
     backend: str, tmp_path: Path
@@ -173,6 +174,7 @@ def test_a_backend_that_does_two_things_is_shown_with_both_and_a_repro(tmp_path:
     assert statuses == ["passed", "failed"]
 
 
+@pytest.mark.slow
 def test_a_liberty_that_is_taken_in_some_programs_is_one_choice(tmp_path: Path) -> None:
     card = card_of("ContractingSums")
     entry = next(e for e in card.entries if e.point == "contract")

@@ -46,6 +46,7 @@ def test_a_consistent_backend_conforms_under_what_it_shows(tmp_path: Path) -> No
     assert any(line.startswith("card: ") and "int_div=trunc" in line for line in lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "ops"),
     [
@@ -74,6 +75,7 @@ def test_what_a_backend_shows_is_what_its_graphs_may_do(
     assert strict.conclusion is Conclusion.DOES_NOT
 
 
+@pytest.mark.slow
 def test_a_dropped_cast_is_outside_excess_precision(tmp_path: Path) -> None:
     options = Options(
         "choosing_backends:Dropping",
@@ -91,6 +93,7 @@ def test_a_dropped_cast_is_outside_excess_precision(tmp_path: Path) -> None:
     assert any(failure.ops == ("CAST",) for failure in report.failures)
 
 
+@pytest.mark.slow
 def test_a_backend_that_truncates_integers_conforms_on_every_level(tmp_path: Path) -> None:
     options = Options(
         TRUNCATING,

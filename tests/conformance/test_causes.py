@@ -53,6 +53,7 @@ def test_each_fault_is_one_cause_of_all_its_cases(tmp_path: Path) -> None:
     assert len({place[2] for place in pad.cells}) > 3
 
 
+@pytest.mark.slow
 def test_the_case_of_a_cause_does_not_depend_on_the_order_of_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,8 @@ from uop.conformance.fuzz.cluster import Campaign, Process  # noqa: E402
 from uop.conformance.fuzz.shard import Here, Part, Work  # noqa: E402
 from uop.conformance.fuzz.store import Store  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 # The processes of the cluster cannot import this module: its functions are sent whole.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 SHARDS, PROGRAMS = 10, 4

@@ -88,6 +88,7 @@ def test_a_worker_runs_programs(tmp_path: Path) -> None:
     assert worker.peak > 1 << 20
 
 
+@pytest.mark.sampled(33)
 @pytest.mark.parametrize(
     ("fault", "kind", "said"),
     [
@@ -187,6 +188,7 @@ def test_a_full_stderr_stops_nothing(tmp_path: Path) -> None:
         assert len(worker.process.stderr_text) < 1 << 16
 
 
+@pytest.mark.slow
 def test_nothing_that_a_worker_started_survives_it(tmp_path: Path) -> None:
     with started("children", tmp_path) as worker:
         leader = worker.process.process.pid
@@ -215,6 +217,7 @@ def test_nor_what_leaves_them_and_goes_on(tmp_path: Path) -> None:
     assert not is_there(daemon)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("fault", "said"),
     [

@@ -74,6 +74,7 @@ def failures(verdicts: list[Verdict]) -> list[str]:
     return [f"{v.id}: {v.failure.message}" for v in verdicts if v.failure is not None]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "hello",
     [
@@ -271,6 +272,7 @@ def test_a_declared_profile_is_what_a_worker_is_judged_by(tmp_path: Path) -> Non
     assert conform(options).profile == "max_nan=number"
 
 
+@pytest.mark.slow
 def test_a_hang_ends_at_the_timeout(tmp_path: Path) -> None:
     name = shlex.join([sys.executable, "-I", "-S", str(HERE / "worker_for_tests.py"), "silent"])
     options = Options(

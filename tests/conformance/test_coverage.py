@@ -222,6 +222,7 @@ def test_a_whole_ledger_names_every_label_op_and_decision() -> None:
     assert {kind for kind, of in sums.kinds.items() if of.total} == set(KINDS)
 
 
+@pytest.mark.slow
 def test_cases_show_every_point_that_a_run_can_show() -> None:
     """By default, as if all of them were judged, and without the levels of random graphs.
 
@@ -278,6 +279,7 @@ def test_a_run_of_copies_leaves_no_point_open(judged: Conform) -> None:
     assert as_json(judged(**chosen))["ledger"]["unchecked"] == []
 
 
+@pytest.mark.slow
 def test_gaps_are_aimed_at_the_same_way_however_divided(judged: Conform) -> None:
     chosen = {"ops": ("STACK", "GETTUPLE"), "dtypes": ("float16", "int64"), "effort": "default"}
     one, three = (judged(workers=n, **chosen) for n in (1, 3))

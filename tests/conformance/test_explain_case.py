@@ -121,6 +121,7 @@ def test_an_output_without_elements_has_none() -> None:
         derive(case_of(root, np.zeros((0, 2), np.int8)), Query())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["function", "property", "twin", "kernel", "schedule", "device"])
 def test_cases_of_every_level_are_explained(level: str) -> None:
     chosen = [g for g in groups(level) if g.counts[1]][::15]

@@ -42,6 +42,7 @@ def calls(*names: str) -> list[tuple[str, ast.Call]]:
     ]
 
 
+@pytest.mark.slow
 def test_an_invalid_error_takes_its_label_from_a_table() -> None:
     found = calls("InvalidError")
     assert found
@@ -51,6 +52,7 @@ def test_an_invalid_error_takes_its_label_from_a_table() -> None:
         assert first.attr == "label", place
 
 
+@pytest.mark.slow
 def test_every_clause_that_is_broken_somewhere_is_declared() -> None:
     found = calls("undefined", "lacking")
     assert found

@@ -100,6 +100,7 @@ def checker() -> Check:
     return cast(Check, names["accepted"])
 
 
+@pytest.mark.slow
 def test_the_checker_in_the_documentation_agrees_on_every_pattern_of_a_byte(exported: Path) -> None:
     """Over all bytes as results of cases with 8-bit outputs."""
     header, *cases = lines(exported)

@@ -40,6 +40,7 @@ def test_no_fault_has_the_name_of_a_mutant() -> None:
     assert not mutants().keys() & set(names(FAULTS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FIRST.values(), ids=list(FIRST))
 def test_a_fault_makes_its_test_fail(fault: Fault) -> None:
     assert is_killed(fault, Path(str(uop.__file__)).resolve().parent)

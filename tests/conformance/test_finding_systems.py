@@ -33,6 +33,7 @@ def test_a_script_is_short_and_needs_its_library_alone(script: SystemScript) -> 
     assert imported(text) <= {*sys.stdlib_module_names, *SYSTEMS[script.system].packages}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", USED)
 def test_the_scripts_of_a_system_find_it_wrong(system: str) -> None:
     here = [s for s in SCRIPTS if s.system == system and not skipped(s)]

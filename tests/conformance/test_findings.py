@@ -72,6 +72,7 @@ def test_a_script_is_short_and_needs_tinygrad_alone(f: FindingScript) -> None:
     assert ENVIRONMENTS[f.environment] in f.devices
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environment", sorted({f.environment for f in SCRIPTS}))
 def test_a_script_ends_with_1_in_the_environment_that_it_names(environment: str) -> None:
     if not NEEDS[ENVIRONMENTS[environment]]():
@@ -116,6 +117,7 @@ def test_a_script_finds_the_compiler_wrong_that_is(path: Path) -> None:
     assert "Error" not in run.stderr
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("path", DRIVERS, ids=lambda path: path.stem)
 def test_a_script_finds_the_driver_wrong_that_is(path: Path) -> None:
     drivers = wrong_here(path.read_text())
@@ -186,6 +188,7 @@ def test_the_interpreter_is_right_on_each_program() -> None:
     assert {r.case for r in replayed if r.verdict.status is not Status.PASSED} == set()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not NEEDS["PYTHON"](), reason="needs the extra tinygrad")
 def test_the_suite_finds_each_by_its_program() -> None:
     failed = {
@@ -194,6 +197,7 @@ def test_the_suite_finds_each_by_its_program() -> None:
     assert failed == {f.name for f in SCRIPTS if "PYTHON" in f.devices}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", TARGETS)
 def test_the_scripts_say_what_the_readme_says(device: str) -> None:
     if not NEEDS[device]():

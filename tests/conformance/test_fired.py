@@ -64,6 +64,7 @@ def judged(name: str, folder: Path) -> Report:
     return conform(options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Counting", "Wrong"])
 def test_a_run_counts_each_judged_program_once(name: str, tmp_path: Path) -> None:
     report = judged(name, tmp_path)

@@ -154,6 +154,7 @@ def test_what_an_adapter_cannot_run_is_not_judged(uop: Run, tmp_path: Path) -> N
     assert {c.op for c in report.cells if c.skipped} == {"LOG2"}
 
 
+@pytest.mark.slow
 def test_what_is_wrong_beside_that_fails_the_run(uop: Run, tmp_path: Path) -> None:
     code, out, report = judged(uop, "PartlyMovedAndWrong", tmp_path, "--op", "ADD,LOG2")
     assert code == 1, out
@@ -294,6 +295,7 @@ def test_adapters_state_versions_that_the_project_installs(name: str) -> None:
     assert is_tested(least.removesuffix(".*"), STATED[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STATED)
 def test_adapters_state_the_version_that_these_tests_run(name: str) -> None:
     try:

@@ -82,6 +82,7 @@ def test_a_trace_from_text_has_no_nodes() -> None:
         flat(read)
 
 
+@pytest.mark.slow
 def test_the_modules_are_those_of_stablehlo() -> None:
     """Its parser verifies them, and its interpreter gives what JAX gives."""
     jnp = pytest.importorskip("jax.numpy", reason="needs the extra xla")
@@ -94,6 +95,7 @@ def test_the_modules_are_those_of_stablehlo() -> None:
     assert np.asarray(found[4]).tolist() == jnp.abs(-X / 8).tolist()
 
 
+@pytest.mark.slow
 def test_xla_compiles_and_runs_it() -> None:
     pytest.importorskip("jax", reason="needs the extra xla")
     with uop.backend("xla"):

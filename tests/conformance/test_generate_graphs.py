@@ -40,6 +40,7 @@ def counted(root: UOp) -> list[UOp]:
     ]
 
 
+@pytest.mark.slow
 def test_graphs_are_distinct_and_have_at_least_eight_nodes(graphs: list[Case]) -> None:
     assert len({case.root for case in graphs}) == len(graphs)
     assert min(len(counted(case.root)) for case in graphs) >= 8

@@ -16,6 +16,8 @@ from uop.spec.uop import param
 
 pytest.importorskip("iree.compiler", reason="needs the extra iree")
 
+pytestmark = pytest.mark.slow
+
 
 def test_programs_of_a_call_keep_their_results_and_errors() -> None:
     """Narrow, unsigned, boolean and empty results, and a rounding of fp8 that it does not build."""

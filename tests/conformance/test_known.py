@@ -278,6 +278,7 @@ def test_a_narrowed_run_asks_what_it_met() -> None:
 CHOSEN = ("--op", "ADD", "--dtype", "int8", "--level", "op", "--effort", "smoke", "-n", "1")
 
 
+@pytest.mark.slow
 def test_known_failures_end_a_run_well_until_they_are_fixed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

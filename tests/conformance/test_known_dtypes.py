@@ -33,6 +33,7 @@ def test_a_known_failure_of_one_dtype_hides_none_of_another(
     assert "but for" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_known_failure_of_any_dtypes_explains_where_its_own_are_not_judged(
     uop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,6 +165,7 @@ def of_today(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"uop.conformance.run.{module}.SIGNATURES", 2)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("of_today")
 @pytest.mark.parametrize("head", ["", "signatures = 1\n", "# ours\nsignatures=1 # first\n"])
 def test_a_file_of_an_older_version_is_told_and_migrated(

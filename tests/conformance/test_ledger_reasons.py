@@ -122,6 +122,7 @@ def test_the_profiles_have_every_knob() -> None:
     assert {text.partition("=")[0] for text in PROFILES} == {"strict", *KNOBS} - {"snan"}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("text", sorted(PROFILES))
 def test_what_is_not_shown_under_a_knob_has_its_true_reason(text: str) -> None:
     """The profile leaves no choice there, or no case would show it that was not skipped for that.

@@ -26,6 +26,8 @@ from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
 
+pytestmark = pytest.mark.slow
+
 CASES = [c for c in cases(["schedule"], effort="default") if isinstance(c, Case)]
 
 

@@ -68,6 +68,7 @@ def test_a_judging_process_that_is_killed_costs_no_verdict(tmp_path: Path) -> No
     assert read_report(tmp_path / "r.json").conclusion is Conclusion.CONFORMS
 
 
+@pytest.mark.slow
 def test_known_failures_fail_no_run_whose_time_is_short(
     uop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

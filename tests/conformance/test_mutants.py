@@ -36,6 +36,8 @@ from uop.spec.ops.names import Op
 from uop.spec.registry import labels
 from uop.spec.text.profile_text import parse_profile
 
+pytestmark = pytest.mark.slow
+
 MUTANTS = list(mutants().values())
 SMALL = "uop.conformance.mutants.small:SmallBackend"
 KINDS = list(dict.fromkeys(mutant.kind for mutant in MUTANTS))

@@ -28,6 +28,8 @@ from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 
+pytestmark = pytest.mark.slow
+
 PACKAGES = {
     "onnx-reference": "onnx",
     "onnxruntime": "onnxruntime",

@@ -21,6 +21,8 @@ pytest.importorskip("onnx", reason="pip install 'uop[onnx]'")
 
 from onnx_nodes import Ending, Outcome, cases, exclusions, models, outcome
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"
 PARTS = 8
 SAMPLED = 1 if os.environ.get("UOP_ONNX_ALL") else 40

@@ -13,6 +13,8 @@ from uop.conformance.adapters.onnx.read import MOST_OF_MODEL, from_onnx
 from uop.spec.errors import UopError
 
 onnx = pytest.importorskip("onnx", reason="needs the extra onnx")
+
+pytestmark = pytest.mark.slow
 LARGE = 10**12
 
 

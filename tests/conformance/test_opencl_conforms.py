@@ -8,6 +8,8 @@ import pytest
 
 from uop.conformance.run.exits import Exit
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.usefixtures("opencl")
 def test_a_smoke_run_conforms(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ def is_there(pid: int) -> bool:
     return state not in "ZX"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.skipif(not PROC.exists(), reason="the system does not tell its processes")
 @pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "told"])
 @pytest.mark.parametrize("backend", HANGING)

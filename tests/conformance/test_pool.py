@@ -23,6 +23,7 @@ def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
     pool.end()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pool", ["well"], indirect=True)
 def test_a_case_that_ends_every_process_is_not_judged_and_the_others_are(pool: Pool) -> None:
     assert pool.hello(2).name == "poor"
@@ -50,6 +51,7 @@ def test_a_process_that_is_killed_while_nobody_asks_is_replaced(pool: Pool) -> N
     assert pool.ask(Judge(IDS[0])).verdicts[0].status is Status.PASSED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pool", ["at-start"], indirect=True)
 def test_processes_that_never_start_end_the_run(pool: Pool) -> None:
     with pytest.raises(JudgeLostError, match=f"was ended by SIGKILL, {DEATHS} times"):
@@ -58,6 +60,7 @@ def test_processes_that_never_start_end_the_run(pool: Pool) -> None:
         list(pool.answers(iter([Judge(IDS[0])])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pool", ["fat"], indirect=True)
 def test_a_process_that_holds_too_much_is_replaced(pool: Pool) -> None:
     pool.hello(1)

@@ -41,6 +41,7 @@ def changed(*path: str | int, to: Any) -> Any:
     return found
 
 
+@pytest.mark.slow
 def test_what_is_read_can_be_compared_and_judged_again() -> None:
     whole = polled([failing(), report(PASSED, backend="other")])
     read = 0

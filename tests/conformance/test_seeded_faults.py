@@ -34,6 +34,8 @@ from uop.spec.registry import DECLARATIONS, Node
 from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp, index_const
 
+pytestmark = pytest.mark.slow
+
 Fault = Callable[[pytest.MonkeyPatch], None]
 MOST_NODES = 3
 CHUNK = 8

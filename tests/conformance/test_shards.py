@@ -45,6 +45,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Pa
     return report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("backend", "code"), [(RIGHT, Exit.OK), (WRONG, Exit.FAILED)])
 def test_shards_merge_to_the_report_of_the_whole_run(
     backend: str, code: Exit, uop: Any, tmp_path: Path, reports: Callable[[str, str], Path]

@@ -64,6 +64,7 @@ def with_fault(mutant: Mutant, patch: pytest.MonkeyPatch) -> Backend:
     return faulty
 
 
+@pytest.mark.slow
 def test_the_small_backend_conforms(tmp_path: Path) -> None:
     report = conform(Options(SMALL, effort="smoke", workers=2, output=tmp_path))
     assert report.conclusion is Conclusion.CONFORMS

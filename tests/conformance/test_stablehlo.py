@@ -32,6 +32,8 @@ from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, const, dims, index_const, param, variable
 
+pytestmark = pytest.mark.slow
+
 X = Tensor(param(0, (2, 3, 4), dtypes.float32))
 V = Tensor(param(1, (3,), dtypes.int8))
 

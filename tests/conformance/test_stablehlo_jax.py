@@ -19,6 +19,8 @@ from uop.spec.errors import UnsupportedError
 from uop.spec.graph import slots_of
 
 jax = pytest.importorskip("jax", reason="the tests of JAX's functions need the extra xla")
+
+pytestmark = pytest.mark.slow
 jnp, lax = jax.numpy, jax.lax
 jax.config.update("jax_platforms", "cpu")
 

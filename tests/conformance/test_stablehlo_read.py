@@ -20,6 +20,8 @@ from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
+pytestmark = pytest.mark.slow
+
 
 def computed(root: UOp, *arrays: Array) -> list[Array]:
     """The results of a program that was read, on the arguments of `main`."""

@@ -16,6 +16,8 @@ from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, index_const, param
 
+pytestmark = pytest.mark.slow
+
 
 def first_fault(root: UOp, inputs: Mapping[int, np.ndarray]) -> Blame | None:
     """Compile for OpenCL and interpret what each stage leaves; None where all stages agree."""

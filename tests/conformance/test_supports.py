@@ -169,6 +169,7 @@ def test_an_unlisted_cell_is_not_expected() -> None:
     assert not any(m.startswith("MAX int8") for m in ledger.missing(said, Tally()))
 
 
+@pytest.mark.slow
 def test_a_ragged_backend_conforms(tmp_path: Any) -> None:
     options = Options("test_supports:Ragged", profile="strict", effort="smoke", examples=1)
     report = conform(replace(options, workers=1, output=tmp_path))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from uop.conformance.judging.verdict import Status
 from uop.conformance.report.model import Conclusion
 from uop.conformance.run.clock import AGAIN, JUDGING, SEARCHING, Clock
@@ -90,6 +92,7 @@ def test_a_task_that_takes_too_long_is_dropped_and_the_pool_goes_on() -> None:
         pool.end()
 
 
+@pytest.mark.slow
 def test_a_run_ends_in_time_while_a_program_hangs(tmp_path: Path) -> None:
     options = Options("backends_for_tests:Hanging", ops=("SIN",), seconds=5.0, output=tmp_path)
     begun = time.monotonic()

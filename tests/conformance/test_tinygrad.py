@@ -27,6 +27,8 @@ from uop.spec.uop import UOp
 
 pytest.importorskip("tinygrad", reason="needs the extra tinygrad")
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def backend() -> TinygradBackend:

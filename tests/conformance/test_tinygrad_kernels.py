@@ -25,6 +25,8 @@ from uop.spec.uop import UOp
 
 pytest.importorskip("tinygrad", reason="needs the extra tinygrad")
 
+pytestmark = pytest.mark.slow
+
 
 A = np.array([7, -7, 100, -128], np.int8)
 
