@@ -21,6 +21,7 @@ import uop
 from uop.__main__ import main
 from uop.compiler.runtime.kernel_cache import use_cache_dir
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
+from uop.compiler.runtime.trials import choose
 from uop.spec.errors import UnsupportedError
 
 FAST = "not slow"
@@ -122,6 +123,15 @@ def opencl(tmp_path_factory: pytest.TempPathFactory) -> OpenCLDevice:
     use_cache_dir(tmp_path_factory.mktemp("pocl"))
     try:
         return open_opencl()
+    except UnsupportedError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def pocl() -> None:
+    """PoCL, which a process opens that has opened no other driver."""
+    try:
+        choose("pocl")
     except UnsupportedError as error:
         pytest.skip(str(error))
 

@@ -82,6 +82,7 @@ def test_the_suite_runs_in_the_root(environment: dict[str, str], tmp_path: Path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_every_step_passes(environment: dict[str, str], tmp_path: Path) -> None:
     words = ["bash", str(SCRIPT), "--quick", "--output", str(tmp_path)]
     done = subprocess.run(words, cwd="/", env=environment, capture_output=True, text=True)
@@ -99,6 +100,7 @@ def test_every_step_passes(environment: dict[str, str], tmp_path: Path) -> None:
         assert not judged["summary"]["failed"]
 
 
+@pytest.mark.slow
 def test_a_step_that_fails_stops_no_other(environment: dict[str, str], tmp_path: Path) -> None:
     """Where cupy is missing: the machine has no GPU that this project can use."""
     without = {**environment, "PYTHONPATH": str(tmp_path / "first")}

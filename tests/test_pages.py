@@ -25,9 +25,14 @@ NEEDS = {"onnx.md": "opencl", "python.md": "opencl", "stablehlo.md": "jaxlib"}
 """The fixture of what a page needs to run."""
 EXTRAS = {"opencl": "opencl", "jaxlib": "xla"}
 """The extra that installs what a fixture needs."""
+SLOW = {"ci.md", "judge-your-backend.md", "onnx.md", "stablehlo.md", "to-onnx.md"}
+"""Pages that take long, or need a large extra."""
 
 
-@pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=[pytest.mark.slow] * (p.name in SLOW), id=p.name) for p in RUN],
+)
 def test_a_page_shows_what_its_blocks_print(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -109,6 +114,7 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_steps_of_the_workflow_run(checkout: Path) -> None:
     workflow, nightly = blocks(DOCS / "ci.md", "yaml")
     install, judge, compare = steps(workflow.text)
@@ -146,6 +152,7 @@ def cached(workflow: str) -> str:
     return str(folder)
 
 
+@pytest.mark.slow
 def test_the_script_for_other_systems_runs(checkout: Path) -> None:
     (script,) = blocks(DOCS / "ci.md", "sh")
     (checkout / script.name).write_text(script.text)

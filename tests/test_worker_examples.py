@@ -24,7 +24,7 @@ BUILD = {
     "worker.c": ("cc", "-O1", "{source}", "-lm", "-o", "{target}"),
     "worker.rs": ("rustc", "-O", "{source}", "-o", "{target}"),
 }
-LANGUAGES = ("worker.py", *BUILD)
+LANGUAGES = ("worker.py", *(pytest.param(name, marks=pytest.mark.slow) for name in BUILD))
 
 
 @pytest.fixture(params=LANGUAGES, scope="module")

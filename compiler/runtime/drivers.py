@@ -62,10 +62,10 @@ class Wheel:
 
 
 WHEELS = (
-    Wheel("pocl-binary-distribution", "pocl", "libpocl*.so*"),
     Wheel("intel-opencl-rt", "intel", "libintelocl.so", windows="intelocl64.dll"),
+    Wheel("pocl-binary-distribution", "pocl", "libpocl*.so*"),
 )
-"""The supported distributions, in order of preference."""
+"""The supported distributions, in order of preference: that which builds kernels sooner first."""
 
 
 def listed() -> list[Driver]:

@@ -42,7 +42,7 @@ ALIGNMENT = 128
 
 
 def open_opencl(place: str = "") -> OpenCLDevice:
-    """Open the first device that builds kernels and has float64: PoCL, else Intel's, else any.
+    """Open the first device that builds kernels and has float64; those of the system come first.
 
     `place` is the short name of a platform (pocl, intel), or the numbers of platform and device
     (0:1); the default is UOP_OPENCL_PLATFORM. UnsupportedError, with the reason for each device,

@@ -151,14 +151,11 @@ def processor() -> list[str]:
 
 
 def _preferred(name: str) -> Iterator[Trial]:
-    """PoCL, then Intel's, then others; the system's before those of wheels. Trials are lazy."""
+    """The system's, those that have wheels too first; then those of wheels. Trials are lazy."""
+    ranks = {wheel.variant: rank for rank, wheel in enumerate(WHEELS)}
     system = [trial_of(driver) for driver in listed()]
-    for wheel in WHEELS:
-        yield from (trial for trial in system if trial.variant == wheel.variant)
-        if name in ("", wheel.variant):
-            yield from (trial_of(d) for d in embedded() if d.variant == wheel.variant)
-    known = {wheel.variant for wheel in WHEELS}
-    yield from (trial for trial in system if trial.variant not in known)
+    yield from sorted(system, key=lambda trial: ranks.get(trial.variant, len(ranks)))
+    yield from (trial_of(d) for d in embedded() if name in ("", d.variant))
 
 
 def _choose_by_number(place: str) -> ChosenDevice:

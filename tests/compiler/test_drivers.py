@@ -132,7 +132,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
         monkeypatch.setattr(sys, "path", [str(site), *sys.path])
         monkeypatch.setattr(sys, "prefix", str(tmp_path / "prefix"))
         monkeypatch.setattr(sys, "platform", "linux")
-        monkeypatch.setattr(drivers, "WHEELS", drivers.WHEELS[1:])
+        monkeypatch.setattr(drivers, "WHEELS", drivers.WHEELS[:1])
         return site
 
     return installed
@@ -326,18 +326,25 @@ INTEL = Trial(Driver("/w/libintelocl.so", "intel-opencl-rt", "intel"), (seen("in
 HALF = Trial(INTEL.driver, (), "libsvml.so: cannot open shared object file")
 
 
-def test_pocl_comes_first_and_the_systems_before_that_of_a_wheel(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("system", "first"), [((GPU, OTHER_POCL), OTHER_POCL), ((GPU,), GPU), ((), INTEL)]
+)
+def test_the_systems_come_before_those_of_wheels(
+    system: tuple[Trial, ...], first: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trials_of(monkeypatch, GPU, OTHER_POCL, wheels=(POCL, INTEL))
-    assert choose().driver == OTHER_POCL.driver
+    trials_of(monkeypatch, *system, wheels=(INTEL, POCL))
+    assert choose().driver == first.driver
+
+
+def test_a_device_is_chosen_by_name_and_by_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    trials_of(monkeypatch, GPU, OTHER_POCL, wheels=(INTEL, POCL))
     assert choose("pocl").driver == OTHER_POCL.driver
     assert choose("intel").driver == INTEL.driver
     assert choose("gpu2").seen.number == 1
-    assert list(by_number([GPU, OTHER_POCL, POCL, INTEL])) == [
+    assert list(by_number([GPU, OTHER_POCL, INTEL, POCL])) == [
         "0:0", "0:1", "1:0", "2:0", "3:0", "4:0",
     ]  # fmt: skip
-    assert choose("3:0").driver == POCL.driver
+    assert choose("4:0").driver == POCL.driver
 
 
 def test_a_driver_that_builds_nothing_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,9 +369,9 @@ def test_where_none_is_left_each_says_why(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_driver_of_a_wheel_is_not_tried_before_it_is_needed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    trials_of(monkeypatch, wheels=(POCL, INTEL))
-    monkeypatch.setattr(trials, "trial_of", {POCL.driver: POCL}.__getitem__)
-    assert choose().driver == POCL.driver
+    trials_of(monkeypatch, wheels=(INTEL, POCL))
+    monkeypatch.setattr(trials, "trial_of", {INTEL.driver: INTEL}.__getitem__)
+    assert choose().driver == INTEL.driver
 
 
 @pytest.mark.usefixtures("opencl")

@@ -114,6 +114,7 @@ def test_on_devices(target: str) -> None:
     np.testing.assert_array_equal(found.reshape(M, N), expected())
 
 
+@pytest.mark.cuda
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler g++ on this machine")
 @pytest.mark.parametrize(
     ("text", "copied"),

@@ -243,8 +243,10 @@ def libraries(folder: Path) -> dict[Path, int]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("pocl")
 def test_the_second_run_builds_nothing_and_what_is_cut_off_is_built_anew(
-    folder: Path, uop: Any
+    folder: Path, uop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """PoCL alone keeps kernels; that of the tests has a folder, which does not count here."""
+    monkeypatch.setenv(POCL, "")
     assert uop("conform", "opencl:pocl", *ONE_OP).code in (0, 4)
     first = libraries(folder)
     assert first
@@ -256,11 +258,3 @@ def test_the_second_run_builds_nothing_and_what_is_cut_off_is_built_anew(
     assert again.code == cold.code, again.out
     assert libraries(folder).keys() == first.keys()
     assert all(libraries(folder)[path] != built for path, built in first.items())
-
-
-@pytest.fixture
-def pocl(opencl: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PoCL alone keeps kernels; that of the tests has a folder, which does not count here."""
-    if opencl.variant != "pocl":
-        pytest.skip("PoCL cannot be used here")
-    monkeypatch.setenv(POCL, "")

@@ -102,6 +102,7 @@ def fuzz(uop: Any, tmp_path: Path) -> Callable[..., tuple[int, str]]:
     return run
 
 
+@pytest.mark.slow
 def test_a_right_backend_shows_no_failure(fuzz: Callable[..., tuple[int, str]]) -> None:
     code, said = fuzz("interpreter", "--seed", 1, "--time", "15s")
     assert code == 0, said
@@ -129,6 +130,7 @@ def test_a_fault_is_found_and_its_repro_fails_alone(
     assert any("ADD" in failure["ops"] for failure in document["failures"])
 
 
+@pytest.mark.slow
 def test_against_itself_no_failure_counts(fuzz: Callable[..., tuple[int, str]]) -> None:
     name = "backends_for_tests:Inaccurate"
     words = ("--against", name, "--seed", 1, "--time", "20s", "--level", "graph")
@@ -148,6 +150,7 @@ def test_against_a_right_backend_every_failure_counts(
     assert "do not count: 0 failing programs fail on interpreter too" in said
 
 
+@pytest.mark.slow
 def test_what_does_not_repeat_does_not_count(
     fuzz: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +218,7 @@ def test_fail_fast_ends_judging_at_the_first_failure(
     assert time.monotonic() - begun < 300
 
 
+@pytest.mark.slow
 def test_a_killed_run_has_left_what_it_has_found(
     tmp_path: Path, fuzz: Callable[..., tuple[int, str]]
 ) -> None:

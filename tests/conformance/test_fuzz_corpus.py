@@ -157,6 +157,7 @@ def test_a_program_of_the_corpus_that_fails_has_a_cause(folder: Path) -> None:
     assert all((folder / name).exists() for name in failing)
 
 
+@pytest.mark.slow
 def test_other_files_are_named_and_left_alone(folder: Path, uop: Any, tmp_path: Path) -> None:
     whole = sorted(folder.iterdir())
     cut, renamed = whole[0], folder / f"{'0' * 64}.uop"
@@ -236,6 +237,7 @@ def test_a_corpus_that_cannot_be_written_ends_before_the_run(uop: Any, tmp_path:
     assert str(tmp_path / "file") in outcome.err
 
 
+@pytest.mark.slow
 def test_killed_runs_on_one_folder_leave_whole_programs(tmp_path: Path, uop: Any) -> None:
     folder, found = tmp_path / "corpus", tmp_path / "found"
     words = ("--seed", "1", "--time", "10m", "--level", "graph", "--corpus", folder)

@@ -22,6 +22,7 @@ def fuzzed(uop: Any, folder: Path, *words: object) -> tuple[Any, Report]:
     return outcome, read_report(folder / "report.json")
 
 
+@pytest.mark.slow
 def test_the_case_of_a_cause_is_judged_on_all_backends(uop: Any, tmp_path: Path) -> None:
     missing = "backends_for_tests:Missing"
     outcome, report = fuzzed(uop, tmp_path, WRONG, missing, "adversary", "--time", "24s")
@@ -37,6 +38,7 @@ def test_the_case_of_a_cause_is_judged_on_all_backends(uop: Any, tmp_path: Path)
     assert {one.options.seconds for one in report.every} == {8.0}
 
 
+@pytest.mark.slow
 def test_all_draw_the_same_programs_and_have_folders_of_their_own(uop: Any, tmp_path: Path) -> None:
     outcome, report = fuzzed(uop, tmp_path, WRONG, TOO, "--time", "10m")
     first, second = report.every

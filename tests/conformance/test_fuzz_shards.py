@@ -72,6 +72,7 @@ def evidence(report: Report) -> set[str]:
     return set(report.ledger.evidence)
 
 
+@pytest.mark.slow
 def test_only_shards_of_one_seed_and_one_baseline_merge(uop: Any, tmp_path: Path) -> None:
     first, second = shards(uop, tmp_path, "interpreter", "--seed", 1, "--time", "4s")
     outcome = uop("merge", first, second)

@@ -79,6 +79,7 @@ def test_a_wrong_shard_is_bad_usage(shard: str, uop: Any) -> None:
     assert (outcome.code, "--shard: expected K/N such as 3/8" in outcome.err) == (Exit.USAGE, True)
 
 
+@pytest.mark.slow
 def test_only_all_shards_of_one_run_merge(
     uop: Any, tmp_path: Path, reports: Callable[[str, str], Path]
 ) -> None:

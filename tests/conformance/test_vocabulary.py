@@ -69,6 +69,7 @@ def drawn(vocabulary: Vocabulary, effort: str) -> Iterator[Case]:
                     yield case
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("ops", "kinds"),
     [

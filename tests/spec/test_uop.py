@@ -147,6 +147,7 @@ def chain(depth: int) -> UOp:
     return u
 
 
+@pytest.mark.slow
 def test_a_deep_chain_hashes_prints_parses_and_dies_without_recursion() -> None:
     u = chain(DEEP)
     assert {u: "found"}[u] == "found"
