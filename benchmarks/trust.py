@@ -1,7 +1,7 @@
 """Tries what must not change a verdict: a busy machine, killed processes, how much time there was.
 
     python benchmarks/trust.py verdicts [--busy 16] [--count 5]  # innocent backends, guilty ones
-    python benchmarks/trust.py kills [--busy N] [--count 40]     # worker, judge and run killed
+    python benchmarks/trust.py kills [--busy N] [--count 40]     # each kind of process killed
     python benchmarks/trust.py recipe [--busy N] [--count 10]    # two timed runs, and `uop diff`
     python benchmarks/trust.py memory                            # runs that fail on many programs
 
@@ -79,13 +79,13 @@ GUILTY = ("Deadlocks", "Sleeps", "Spins")
 FEW = ("--op", "ADD,MUL,CAST,WHERE,REDUCE,PERMUTE,NEG,MAX", "--dtype", "int8,float32")
 FAULT, BROKEN = "mutant:integer-casts-saturate", "op/CAST/int8"
 """A fault of one op on one dtype, and where its first failing program is."""
-VICTIMS = {"worker": "workers.serve", "judge": "pool_member", "main": "-m uop"}
-"""By kind what its command line has."""
+VICTIMS = {"worker": "serve", "judge": "judge", "server": "python.*fork_server", "main": "python"}
+"""By kind what its name and command line begin with."""
 RUNS = {
     "conform": ("conform", "interpreter", "--op", "ADD,CAST,REDUCE,LOAD", "--effort", "smoke"),
     "fuzz": ("fuzz", "interpreter", "--time", "15s"),
 }
-ALLOWED = {"worker": (0, 4), "judge": (0, 4), "main": (-signal.SIGKILL,)}
+ALLOWED = {"worker": (0, 4), "judge": (0, 4), "server": (0, 4), "main": (-signal.SIGKILL,)}
 PATIENCE = 30.0
 LATEST = 8.0
 """The latest moment of a kill, in seconds after the start of a run."""
@@ -285,7 +285,7 @@ def kill(pid: int, victim: str) -> bool:
     with suppress(psutil.Error):
         run = psutil.Process(pid)
         for process in (run, *run.children(recursive=True)):
-            if VICTIMS[victim] in " ".join(process.cmdline()):
+            if re.match(VICTIMS[victim], " ".join([process.name(), *process.cmdline()])):
                 process.kill()
                 return True
     return False

@@ -14,6 +14,7 @@ import psutil
 from uop.conformance.protocol import wire
 from uop.conformance.protocol.types import Hello
 from uop.conformance.run.options import Options
+from uop.conformance.workers import forked
 from uop.conformance.workers.processes import Module, Workplace, how_it_ended, workplace
 from uop.spec.errors import JudgeLostError
 
@@ -150,7 +151,8 @@ class Pool:
         with ExitStack() as last:
             place = last.enter_context(workplace())
             pool = cls(command, place, last.pop_all(), processes=processes, first=first)
-        pool._fill()
+        if not (command[0] in forked.MODULES and forked.prepare()):
+            pool._fill()
         return pool
 
     def hello(self, processes: int) -> Hello:

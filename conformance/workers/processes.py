@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import IO, TypeVar
 import psutil
 
 from uop.conformance.protocol import wire
-from uop.conformance.workers import guard
+from uop.conformance.workers import forked, guard
 from uop.conformance.workers.watch import tree_of
 from uop.spec.distribution import importable
 
@@ -41,18 +41,23 @@ class Module:
     def __init__(
         self,
         *command: str,
-        front: Sequence[str] = (),
+        is_kept: bool = False,
         environment: Mapping[str, str] | None = None,
         stderr: IO[bytes] | None = None,
     ) -> None:
-        self.popen = subprocess.Popen(
-            [*front, sys.executable, "-P", "-m", *command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env=importable(os.environ if environment is None else environment),
-            # Ctrl-C must reach the run alone, which still collects the finished cases.
-            start_new_session=True,
+        """`is_kept`: what it starts, and leaves behind, ends with it."""
+        environment = importable(os.environ if environment is None else environment)
+        log, mark = 2 if stderr is None else stderr.fileno(), environment.get(MARK, "")
+        self.popen = forked.start(command, environment, log, mark=mark, is_kept=is_kept) or (
+            subprocess.Popen(
+                [*(KEEPER if is_kept else ()), sys.executable, "-P", "-m", *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=environment,
+                # Ctrl-C must reach the run alone, which still collects the finished cases.
+                start_new_session=True,
+            )
         )
         assert self.popen.stdin is not None
         assert self.popen.stdout is not None

@@ -24,7 +24,7 @@ from uop.conformance.protocol.types import (
     Program,
 )
 from uop.conformance.protocol.untrusted import sanitized
-from uop.conformance.workers.processes import KEEPER, Module, Workplace, how_it_ended
+from uop.conformance.workers.processes import Module, Workplace, how_it_ended
 from uop.conformance.workers.watch import Patience, Watch, kills
 from uop.spec.errors import BackendError, ChangedError
 
@@ -145,7 +145,7 @@ class Isolated(ABC):
     def __init__(self, name: str, place: Workplace, allowance: Allowance | None) -> None:
         self.name, self.place = name, place
         self.allowance = allowance or Allowance()
-        self.starts, self.retried, self.resident_at_start = 1, 0, 0
+        self.starts, self.retried, self.resident_at_start, self.around = 1, 0, 0, 0
         self.is_expecting_losses = False
         self.submitted: tuple[Program, ...] = ()
         self.fired: Counter[str] = Counter()
@@ -204,7 +204,7 @@ class Isolated(ABC):
                 lost = error
                 killed, losses = killed + lost.was_killed, losses + (not lost.was_killed)
                 self._renew()
-        has_grown = self.watch.peak - self.resident_at_start > self.allowance.bytes
+        has_grown = self.watch.peak - self.around - self.resident_at_start > self.allowance.bytes
         if not lost.was_killed or kills() == before or has_grown:
             return lost.problem
         message = f"the system killed the process {killed} times, as no memory was left"
@@ -356,7 +356,7 @@ class Worker(Isolated):
             raise self._crashed() from None
 
     def _left(self) -> float:
-        grown = self.watch.resident - self.resident
+        grown = self.watch.resident - self.around - self.resident
         if grown > self.allowance.bytes:
             raise LostError(ProblemKind.LEAK, f"holds {grown >> 20} MiB more than before")
         return self.patience.left()
@@ -382,7 +382,7 @@ class Worker(Isolated):
         self.log = self.place.folder / f"stderr-{self.starts}"
         with self.log.open("wb") as log:
             variables = self.place.of_backend
-            self.process = Module(*self.command, front=KEEPER, environment=variables, stderr=log)
+            self.process = Module(*self.command, is_kept=True, environment=variables, stderr=log)
         self.watch = Watch(self.process.popen.pid)
 
     def _read_hello(self) -> Hello:
@@ -397,6 +397,9 @@ class Worker(Isolated):
             why = sanitized(str(refused))
             raise refused.error(f"backend {self.name!r} did not start: {why}") from None
         self.resident = self.resident_at_start = message.resident
+        # A keeper that is a fork of the same server counts what it shares.
+        self.watch.look()
+        self.around = max(0, self.watch.resident - message.resident)
         return message.hello
 
     def _crashed(self) -> LostError:

@@ -59,7 +59,8 @@ def test_a_judging_process_that_is_killed_costs_no_verdict(tmp_path: Path) -> No
     assert run.stdout is not None
     # It has begun to judge.
     head = [run.stdout.readline() for _ in range(2)]
-    judges = [p for p in psutil.Process(run.pid).children() if "pool_member" in str(p.cmdline())]
+    below = psutil.Process(run.pid).children(recursive=True)
+    judges = [process for process in below if process.name().startswith("judge")]
     for judge in judges:
         judge.kill()
     said = "".join(head) + run.communicate(timeout=120)[0]

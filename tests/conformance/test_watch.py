@@ -119,7 +119,10 @@ def test_a_tree_has_the_session_and_what_is_below_it() -> None:
         seen.look()
         assert seen.pids == pids
         assert 1 << 20 < seen.resident == seen.peak
-    assert tree_of(pid) == set()
+    deadline = time.monotonic() + 30.0
+    while tree_of(pid):
+        # What was killed takes a moment to end.
+        assert time.monotonic() < deadline
 
 
 def test_the_system_counts_what_it_kills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,201 @@
+"""Starts processes of the suite by a fork server, where the system can (Linux)."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO
+
+from uop.conformance.workers.guard import name_of
+from uop.spec.distribution import importable
+
+SERVER = "uop.conformance.workers.fork_server"
+MODULES = {
+    "uop.conformance.run.pool_member": "judge",
+    "uop.conformance.workers.serve": "serve",
+}
+"""The modules that a fork server runs, with what the names of their processes begin with."""
+AT_START = ("PYTHON", "LD_", "MALLOC_", "OMP_", "OPENBLAS_")
+"""What a process reads when it starts: a fork of one that read something else will not do."""
+PATH = "PYTHONPATH"
+"""The exception: the server sets the path of a fork."""
+LONGEST = 1 << 17
+"""The most bytes of a message."""
+DESCRIPTORS = 5
+"""Those that come with it: three streams, the socket, and the pipe that says how it ended."""
+_channel: socket.socket | None = None
+"""The socket of the server, which this process and what it starts share."""
+PATIENCE = 5.0
+"""The seconds that the server has to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A message to the server: a process to start.
+
+    `is_kept`: what it starts, and leaves behind, ends with it.
+    """
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    folder: str
+    name: str
+    is_kept: bool
+
+
+class Forked:
+    """A process that a fork server has started, with the part of Popen that is used of it."""
+
+    def __init__(self, pid: int, pipe: IO[bytes], stdin: IO[bytes], stdout: IO[bytes]) -> None:
+        self.pid, self._pipe, self.stdin, self.stdout = pid, pipe, stdin, stdout
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code, negative for a signal; None while it runs."""
+        with suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the exit code. TimeoutExpired where it takes longer."""
+        if self.returncode is None:
+            if not select.select([self._pipe], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(SERVER, timeout or 0.0)
+            if not (line := self._pipe.readline()):
+                # The server was killed. What it has started is lost with it.
+                with suppress(ProcessLookupError):
+                    os.kill(self.pid, signal.SIGKILL)
+            self.returncode = int(line or -signal.SIGKILL)
+            self._pipe.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def prepare() -> bool:
+    """Start a server, unless there is one; whether there is one now.
+
+    It is a fork of this process where that is the command `uop`, which loads much of the same.
+    """
+    if _channel is None and sys.platform == "linux":
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            if _is_command() and threading.active_count() == 1:
+                _fork(theirs)
+            else:
+                _spawn(theirs)
+        share(ours)
+    return _channel is not None
+
+
+def _is_command() -> bool:
+    """Whether this process is the command `uop`, not one that has imported it."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return spec.name == "uop.__main__" if spec else Path(sys.argv[0]).name == "uop"
+
+
+def _fork(channel: socket.socket) -> None:
+    from uop.conformance.workers import fork_server  # slow to import
+
+    fork_server.load()
+    if pid := os.fork():
+        atexit.register(_end, lambda: os.waitpid(pid, os.WNOHANG)[0])
+        return
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number, descriptor in enumerate((nothing, nothing, 2, channel.fileno())):
+        os.dup2(descriptor, number)
+    # Others wait until all have closed these.
+    os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    fork_server.main(socket.socket(fileno=3))
+
+
+def _spawn(channel: socket.socket) -> None:
+    server = subprocess.Popen(
+        [sys.executable, "-P", "-m", SERVER],
+        stdin=channel,
+        stdout=subprocess.DEVNULL,
+        env=importable(os.environ),
+        # Ctrl-C must not reach it.
+        start_new_session=True,
+    )
+    atexit.register(_end, lambda: server.poll() is not None)
+
+
+def _end(has_ended: Callable[[], object]) -> None:
+    """Let the server of this process end."""
+    if _channel is not None:
+        _channel.close()
+    deadline = time.monotonic() + PATIENCE
+    while not has_ended() and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
+def share(channel: socket.socket) -> None:
+    """Start processes by the server at the other end."""
+    global _channel
+    _channel = channel
+
+
+def start(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    stderr: int,
+    *,
+    mark: str,
+    is_kept: bool,
+) -> Forked | None:
+    """Start a module. None where a server cannot do it; nothing has been started then."""
+    global _channel
+    if command[0] not in MODULES or dict(_read(environment)) != dict(_read(os.environ)):
+        return None
+    with suppress(OSError):
+        name = MODULES[command[0]] + name_of(mark)
+        start = Start(command, environment, os.getcwd(), name, is_kept)
+        message = json.dumps(asdict(start)).encode()
+        # The server may have been killed: then another one.
+        for _ in range(2):
+            if len(message) > LONGEST or not prepare() or _channel is None:
+                break
+            try:
+                return _started(_channel, message, stderr)
+            except (BrokenPipeError, ConnectionResetError, EOFError):
+                _channel = None
+    return None
+
+
+def _started(channel: socket.socket, message: bytes, stderr: int) -> Forked:
+    (stdin, write), (read, stdout), (state, ended) = os.pipe(), os.pipe(), os.pipe()
+    files = os.fdopen(state, "rb"), os.fdopen(write, "wb", 0), os.fdopen(read, "rb", 0)
+    try:
+        sent = (stdin, stdout, stderr, channel.fileno(), ended)
+        socket.send_fds(channel, [message], sent)
+    finally:
+        for descriptor in (stdin, stdout, ended):
+            os.close(descriptor)
+    if not (line := files[0].readline()):
+        raise EOFError
+    return Forked(int(line), *files)
+
+
+def _read(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The variables that a process reads when it starts."""
+    return ((n, v) for n, v in environment.items() if n.startswith(AT_START) and n != PATH)
