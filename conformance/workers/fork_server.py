@@ -82,11 +82,11 @@ class Server:
         signal.set_wakeup_fd(self.ended[1])
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
         while True:
-            ready = select.select([self.channel, self.ended[0]], [], [])[0]
+            ready = select.select([self.channel.fileno(), self.ended[0]], [], [])[0]
             if self.ended[0] in ready:
                 os.read(self.ended[0], LONGEST)
                 self.reap()
-            if self.channel in ready:
+            if self.channel.fileno() in ready:
                 message, pipes, *_ = socket.recv_fds(self.channel, LONGEST, DESCRIPTORS)
                 if not message:
                     guard.kill_all()

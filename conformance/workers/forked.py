@@ -131,7 +131,7 @@ def _fork(channel: socket.socket) -> None:
 def _spawn(channel: socket.socket) -> None:
     server = subprocess.Popen(
         [sys.executable, "-P", "-m", SERVER],
-        stdin=channel,
+        stdin=channel.fileno(),
         stdout=subprocess.DEVNULL,
         env=importable(os.environ),
         # Ctrl-C must not reach it.
