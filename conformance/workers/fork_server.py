@@ -23,7 +23,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from uop.conformance.workers import forked, guard
-from uop.conformance.workers.forked import DESCRIPTORS, LONGEST, PATH, Start
+from uop.conformance.workers.forked import DESCRIPTORS, LONGEST, PYTHONPATH, Start
 
 LOADED = (
     *forked.MODULES,
@@ -129,12 +129,12 @@ class Server:
             os.close(unused)
         self.channel.close()
         os.chdir(start.folder)
-        before = os.environ.get(PATH, "").split(os.pathsep)
+        before = os.environ.get(PYTHONPATH, "").split(os.pathsep)
         os.environ.clear()
         os.environ.update(start.environment)
         # What modules have read of the environment, and kept.
         tempfile.tempdir = None
-        own = filter(None, os.environ.get(PATH, "").split(os.pathsep))
+        own = filter(None, os.environ.get(PYTHONPATH, "").split(os.pathsep))
         sys.path[:] = [*own, *(path for path in sys.path if path not in before)]
         if start.is_kept:
             # What may belong to others starts no process of the suite.

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import IO
 
@@ -29,7 +30,7 @@ MODULES = {
 """The modules that a fork server runs, with what the names of their processes begin with."""
 AT_START = ("PYTHON", "LD_", "MALLOC_", "OMP_", "OPENBLAS_")
 """What a process reads when it starts: a fork of one that read something else will not do."""
-PATH = "PYTHONPATH"
+PYTHONPATH = "PYTHONPATH"
 """The exception: the server sets the path of a fork."""
 LONGEST = 1 << 17
 """The most bytes of a message."""
@@ -112,9 +113,8 @@ def _is_command() -> bool:
 
 
 def _fork(channel: socket.socket) -> None:
-    from uop.conformance.workers import fork_server  # slow to import
-
-    fork_server.load()
+    server = import_module(SERVER)
+    server.load()
     if pid := os.fork():
         atexit.register(_end, lambda: os.waitpid(pid, os.WNOHANG)[0])
         return
@@ -125,7 +125,7 @@ def _fork(channel: socket.socket) -> None:
     # Others wait until all have closed these.
     os.closerange(4, os.sysconf("SC_OPEN_MAX"))
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    fork_server.main(socket.socket(fileno=3))
+    server.main(socket.socket(fileno=3))
 
 
 def _spawn(channel: socket.socket) -> None:
@@ -198,4 +198,4 @@ def _started(channel: socket.socket, message: bytes, stderr: int) -> Forked:
 
 def _read(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """The variables that a process reads when it starts."""
-    return ((n, v) for n, v in environment.items() if n.startswith(AT_START) and n != PATH)
+    return ((n, v) for n, v in environment.items() if n.startswith(AT_START) and n != PYTHONPATH)

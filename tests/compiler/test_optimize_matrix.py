@@ -247,6 +247,7 @@ def test_products_that_may_overflow_do_not_add_to_each_other() -> None:
     assert all(u.src[2].op is Op.STACK for u in products)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler g++ on this machine")
 @pytest.mark.parametrize(
     ("rest", "products"),

@@ -97,6 +97,7 @@ def test_all_rules_together_keep_the_value(before: UOp) -> None:
     check(before, SIMPLIFY)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("rule", SIMPLIFY.rules, ids=lambda rule: rule.__name__)
 @settings(max_examples=40, deadline=None)
 @given(before=expressions)

@@ -275,6 +275,7 @@ def of_rows(draw: Callable[..., int]) -> tuple[UOp, Inputs]:
     return root, {slot: data[slot] for slot in slots_of(root)}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", COSTS)
 def test_whatever_the_costs_the_kernels_do_what_the_graph_says(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -94,6 +94,7 @@ def assert_runs(root: UOp, compiled: Compiled, device: Device, modulus: int = 97
     assert len(counting.built) == 1
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_one_source_serves_all_sizes(opencl: Device, name: str) -> None:
     root = PROGRAMS[name](N, M)

@@ -140,6 +140,7 @@ def test_against_itself_no_failure_counts(fuzz: Callable[..., tuple[int, str]]) 
     assert "do not count: 0 failing" not in said
 
 
+@pytest.mark.slow
 def test_against_a_right_backend_every_failure_counts(
     fuzz: Callable[..., tuple[int, str]],
 ) -> None:

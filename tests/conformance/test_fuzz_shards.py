@@ -41,6 +41,7 @@ def test_each_shard_draws_programs_of_its_own() -> None:
     assert not first & other
 
 
+@pytest.mark.slow
 def test_shards_merge_and_what_failed_is_judged_again(uop: Any, tmp_path: Path) -> None:
     files = shards(uop, tmp_path, WRONG, "--seed", 1, "--time", "10m", "--fail-fast")
     outcome = uop("merge", *files, "--json", tmp_path / "whole.json")

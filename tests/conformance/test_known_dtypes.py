@@ -13,6 +13,7 @@ from uop.conformance.run.exits import Exit
 from uop.conformance.run.known import read_known
 
 
+@pytest.mark.slow
 def test_a_known_failure_of_one_dtype_hides_none_of_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

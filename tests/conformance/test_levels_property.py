@@ -84,6 +84,7 @@ def evaluate_all(group: str) -> None:
             evaluate(case.root, batch.inputs)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("op", WRONG, ids=lambda op: op.name)
 def test_an_upper_end_that_is_one_too_low_is_found(op: Op, monkeypatch: pytest.MonkeyPatch) -> None:
     declared = DECLARATIONS[op]

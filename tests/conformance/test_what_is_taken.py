@@ -54,6 +54,7 @@ def taken_alone(
     return {name: targets_of(root) for name, root, given in programs if not is_run(root, given)}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("level", EFFORTS)
 def test_the_interpreter_runs_what_the_compiler_takes(level: str) -> None:
     found = [c for c in cases([level], effort=EFFORTS[level]) if isinstance(c, Case)]

@@ -90,6 +90,7 @@ SPECIAL = (0x00, 0x80, 0x3C, 0xBC, 0x44, 0x01, 0x7C, 0xFC, NAN)
 """Both zeros, 1, -1, 4, the least, both infinities, NaN."""
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("knob", KNOBS)
 @pytest.mark.parametrize("op", [Op.MAX, Op.MIN], ids=lambda op: op.name)
 @pytest.mark.parametrize("count", [1, 2, 3, 4])

@@ -389,6 +389,7 @@ def test_a_value_outside_its_interval_is_caught(monkeypatch: pytest.MonkeyPatch)
         evaluate(masked, {0: ints(7, -1)})
 
 
+@pytest.mark.slow
 def test_a_chain_of_a_hundred_thousand_nodes_evaluates() -> None:
     x = param(0, (1,), I32)
     u = x

@@ -118,6 +118,7 @@ def test_cast(source: DType, target: DType) -> None:
             assert got[i] == expected, value
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("source", "target"),
     [p for p in product(NARROW, NARROW) if p[0].bits == 16 and p[0] != p[1]],

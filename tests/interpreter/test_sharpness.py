@@ -384,6 +384,7 @@ def test_every_op_has_a_probe_or_a_reason_to_have_none() -> None:
     assert PROBES.keys() | set(exempt) == DECLARATIONS.keys()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("op", PROBES, ids=lambda op: op.name)
 def test_the_next_value_outside_is_refused(op: Op) -> None:
     for dtype in DECLARATIONS[op].dtypes or VALUES:

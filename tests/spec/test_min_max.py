@@ -99,6 +99,7 @@ def between(low: float, high: float, dtype: DType) -> UOp:
     return u
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("op", "dtype"), INT_CASES, ids=lambda x: getattr(x, "name", str(x)))
 def test_binary_integer_rules_over_all_pairs_of_intervals(op: Op, dtype: DType) -> None:
     rule = BOOL_RULES[op] if dtype is dtypes.bool else INT_RULES[op]
@@ -196,6 +197,7 @@ def extremes(
     return float(low), float(high), bool(np.isnan(window).any())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", FP8, ids=repr)
 @pytest.mark.parametrize(("op", "rule"), FLOAT_RULES, ids=lambda x: getattr(x, "name", ""))
 def test_binary_float_rules_over_pairs_of_intervals(
