@@ -56,11 +56,13 @@ def main(channel: socket.socket) -> NoReturn:
         code = end.code if isinstance(end.code, int) else 1
     finally:
         # Below may be the frames of the process that has forked the server.
-        if sys.exc_info()[0] is not None:
-            traceback.print_exc()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
+        try:
+            if sys.exc_info()[0] is not None:
+                traceback.print_exc()
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
 
 
 @dataclass(slots=True, eq=False)

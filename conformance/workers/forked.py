@@ -97,8 +97,9 @@ def prepare() -> bool:
     """
     if _channel is None and sys.platform == "linux":
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        streams = (sys.stdin, sys.stdout, sys.stderr)
         with theirs:
-            if _is_command() and threading.active_count() == 1:
+            if _is_command() and threading.active_count() == 1 and None not in streams:
                 _fork(theirs)
             else:
                 _spawn(theirs)
@@ -119,13 +120,16 @@ def _fork(channel: socket.socket) -> None:
         atexit.register(_end, lambda: os.waitpid(pid, os.WNOHANG)[0])
         return
     os.setsid()
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for number, descriptor in enumerate((nothing, nothing, 2, channel.fileno())):
-        os.dup2(descriptor, number)
-    # Others wait until all have closed these.
-    os.closerange(4, os.sysconf("SC_OPEN_MAX"))
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    server.main(socket.socket(fileno=3))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in range(2):
+        os.dup2(nothing, stream)
+    # Others wait until all have closed theirs.
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number > 2 and number != channel.fileno():
+            with suppress(OSError):
+                os.close(number)
+    server.main(channel)
 
 
 def _spawn(channel: socket.socket) -> None:

@@ -82,6 +82,14 @@ def test_where_the_server_is_killed_its_processes_count_as_killed_and_another_on
     again.kill()
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_a_command_without_one_of_its_streams(closed: str, tmp_path: Path) -> None:
+    words = f"{sys.executable} -P -m uop conform interpreter --case op/ADD/int8/edges/0@2 {closed}"
+    done = subprocess.run(words, shell=True, cwd=tmp_path, capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (0, 4)
+
+
 @pytest.mark.parametrize(
     "variables",
     [{"PYTHONHASHSEED": "7"}, {"LD_LIBRARY_PATH": "/nowhere"}, dict.fromkeys("AB", "x" * 70_000)],
