@@ -79,7 +79,7 @@ GUILTY = ("Deadlocks", "Sleeps", "Spins")
 FEW = ("--op", "ADD,MUL,CAST,WHERE,REDUCE,PERMUTE,NEG,MAX", "--dtype", "int8,float32")
 FAULT, BROKEN = "mutant:integer-casts-saturate", "op/CAST/int8"
 """A fault of one op on one dtype, and where its first failing program is."""
-VICTIMS = {"worker": "serve", "judge": "judge", "server": "python.*fork_server", "main": "python"}
+VICTIMS = {"worker": "serve", "judge": "judge", "server": "fork server", "main": "python"}
 """By kind what its name and command line begin with."""
 RUNS = {
     "conform": ("conform", "interpreter", "--op", "ADD,CAST,REDUCE,LOAD", "--effort", "smoke"),
@@ -87,7 +87,7 @@ RUNS = {
 }
 ALLOWED = {"worker": (0, 4), "judge": (0, 4), "server": (0, 4), "main": (-signal.SIGKILL,)}
 PATIENCE = 30.0
-LATEST = 8.0
+LATEST = 4.0
 """The latest moment of a kill, in seconds after the start of a run."""
 
 

@@ -33,6 +33,8 @@ LOADED = (
 )
 """What the processes import, as far as it starts no thread and opens no driver."""
 
+NAME = "fork server"
+
 
 def load() -> None:
     """Import all of it."""
@@ -77,6 +79,7 @@ class Server:
     def serve(self) -> Start:
         """Answer messages. Returns in each new process: what it runs."""
         guard.adopt()
+        guard.rename(NAME)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         self.ended = os.pipe()
         for end in self.ended:
