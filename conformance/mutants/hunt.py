@@ -27,11 +27,12 @@ from uop.conformance.mutants.pushed import PUSHED, pushed, rejected
 from uop.conformance.protocol import wire
 from uop.conformance.report.model import Failure
 from uop.conformance.run import tasks
-from uop.conformance.run.pool import MEMBER, SAY_HELLO, EndedError, Member, Task
+from uop.conformance.run.pool import SAY_HELLO, EndedError, Member, Task
 from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import MIXED, CaseId, InvalidCase
 from uop.conformance.suite.generate import case_by_id
+from uop.conformance.workers.forked import MEMBER
 from uop.conformance.workers.processes import own_stdout, when_alone, workplace
 from uop.conformance.workers.sessions import RUN, started
 from uop.spec.errors import BackendError, JudgeLostError, PassError, UopError

@@ -19,8 +19,6 @@ from uop.conformance.workers.processes import Module, Workplace, how_it_ended, w
 from uop.spec.errors import JudgeLostError
 
 A = TypeVar("A")
-MEMBER = "uop.conformance.run.pool_member"
-"""The module that a process of the pool runs."""
 GRACE = 1.0
 """The seconds after a deadline in which a task that has begun may end."""
 DEATHS = 3
@@ -143,7 +141,7 @@ class Pool:
         """Start the first process only: others would slow down its start."""
         own = (options.folder, options.edition)
         rest = (str(option or "") for option in (options.timeout, options.log, *own))
-        return cls.of(MEMBER, options.backend, options.profile, str(options.seed), *rest)
+        return cls.of(forked.MEMBER, options.backend, options.profile, str(options.seed), *rest)
 
     @classmethod
     def of(cls, *command: str, processes: int = 1, first: Task[Any] | None = SAY_HELLO) -> Self:

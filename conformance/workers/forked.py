@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -23,11 +23,12 @@ from uop.conformance.workers.guard import name_of
 from uop.spec.distribution import importable
 
 SERVER = "uop.conformance.workers.fork_server"
-MODULES = {
-    "uop.conformance.run.pool_member": "judge",
-    "uop.conformance.workers.serve": "serve",
-}
-"""The modules that a fork server runs, with what the names of their processes begin with."""
+MEMBER = "uop.conformance.run.pool_member"
+"""The module that a judging process runs."""
+SERVE = "uop.conformance.workers.serve"
+"""The module that the process of a backend runs."""
+MODULES = {MEMBER: "judge", SERVE: "serve"}
+"""What a fork server runs, with what the names of the processes begin with."""
 AT_START = ("PYTHON", "LD_", "MALLOC_", "OMP_", "OPENBLAS_")
 """What a process reads when it starts: a fork of one that read something else will not do."""
 PYTHONPATH = "PYTHONPATH"
@@ -36,10 +37,12 @@ LONGEST = 1 << 17
 """The most bytes of a message."""
 DESCRIPTORS = 5
 """Those that come with it: three streams, the socket, and the pipe that says how it ended."""
-_channel: socket.socket | None = None
-"""The socket of the server, which this process and what it starts share."""
 PATIENCE = 5.0
 """The seconds that the server has to end."""
+_channel: socket.socket | None = None
+"""The socket of the server, which this process and what it starts share."""
+_at_start: Mapping[str, str] = {}
+"""What the server read when it started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +157,9 @@ def _end(has_ended: Callable[[], object]) -> None:
 
 
 def share(channel: socket.socket) -> None:
-    """Start processes by the server at the other end."""
-    global _channel
-    _channel = channel
+    """Start processes by the server at the other end, which began with the same environment."""
+    global _channel, _at_start
+    _channel, _at_start = channel, _read(os.environ)
 
 
 def start(
@@ -169,7 +172,7 @@ def start(
 ) -> Forked | None:
     """Start a module. None where a server cannot do it; nothing has been started then."""
     global _channel
-    if command[0] not in MODULES or dict(_read(environment)) != dict(_read(os.environ)):
+    if command[0] not in MODULES or not prepare() or _read(environment) != _at_start:
         return None
     with suppress(OSError):
         name = MODULES[command[0]] + name_of(mark)
@@ -200,6 +203,7 @@ def _started(channel: socket.socket, message: bytes, stderr: int) -> Forked:
     return Forked(int(line), *files)
 
 
-def _read(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _read(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that a process reads when it starts."""
-    return ((n, v) for n, v in environment.items() if n.startswith(AT_START) and n != PYTHONPATH)
+    names = (name for name in environment if name.startswith(AT_START) and name != PYTHONPATH)
+    return {name: environment[name] for name in names}

@@ -28,8 +28,6 @@ from typing import NoReturn
 PROC = Path("/proc")
 PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 15, 36
 """Of Linux, in `sys/prctl.h`."""
-ROLE = 5
-"""The bytes with which the name of a fork begins: what it does."""
 PATIENCE = 2.0
 """The most seconds of killing what starts itself again and again."""
 CANNOT_START = 127
@@ -37,21 +35,21 @@ CANNOT_START = 127
 
 def clean(folder: str, mark: str) -> None:
     sys.stdin.buffer.read()
-    marked = set()
+    marked, ending = set(), name_of(mark)
     for place in PROC.glob("[0-9]*"):
         with suppress(OSError):
             # The environment of a fork is shown as that of its server.
             variables = (place / "environ").read_bytes().split(b"\0")
             name = (place / "comm").read_text("ascii", "replace").strip()
-            if mark.encode() in variables or name[ROLE:] == name_of(mark):
+            if mark.encode() in variables or (ending and name.endswith(ending)):
                 marked.add(int(place.name))
     kill(below(marked) | marked)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def name_of(mark: str) -> str:
-    """What the names of processes with a mark end with; 15 bytes are shown of a name."""
-    return mark.rpartition("=")[2][: 15 - ROLE]
+    """What the names of forks with a mark end with: 10 of the 15 bytes that the system shows."""
+    return mark.rpartition("=")[2][:10]
 
 
 def rename(name: str) -> None:

@@ -86,7 +86,9 @@ class Module:
 
     def kill(self) -> None:
         """Kill the process and all that belongs to it."""
-        end(self.popen.pid)
+        # What a fork has left its server has killed, and its number may be another's by now.
+        if isinstance(self.popen, subprocess.Popen) or self.popen.poll() is None:
+            end(self.popen.pid)
         self.popen.wait()
         for pipe in self.pipes:
             pipe.close()

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from uop.conformance.backends import COMMAND, MUTANT, NoSuchBackendError, find
 from uop.conformance.mutants.catalogue import find_mutants
+from uop.conformance.workers.forked import SERVE
 from uop.conformance.workers.processes import Workplace, workplace
-from uop.conformance.workers.transport import SERVE, Allowance, Session, Worker
+from uop.conformance.workers.transport import Allowance, Session, Worker
 
 RUN = "uop.conformance.mutants.run"
 

@@ -24,12 +24,11 @@ from uop.conformance.protocol.types import (
     Program,
 )
 from uop.conformance.protocol.untrusted import sanitized
+from uop.conformance.workers.forked import SERVE
 from uop.conformance.workers.processes import Module, Workplace, how_it_ended
 from uop.conformance.workers.watch import Patience, Watch, kills
 from uop.spec.errors import BackendError, ChangedError
 
-SERVE = "uop.conformance.workers.serve"
-"""The module that the process of a backend runs."""
 STDERR_SHOWN = 400
 
 Reply = TypeVar("Reply", wire.Ran, wire.Lowered, wire.Located)

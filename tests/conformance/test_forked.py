@@ -13,10 +13,8 @@ import psutil
 import pytest
 
 from uop.conformance.protocol import wire
-from uop.conformance.run.pool import MEMBER
-from uop.conformance.workers.forked import Forked
+from uop.conformance.workers.forked import MEMBER, SERVE, Forked
 from uop.conformance.workers.processes import Module
-from uop.conformance.workers.transport import SERVE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a fork server")
 BACKEND = """\

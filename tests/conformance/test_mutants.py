@@ -27,9 +27,10 @@ from uop.conformance.mutants.hunt import Fate, FaultyJudge, Hunted, hunt, shows
 from uop.conformance.mutants.order import in_order
 from uop.conformance.mutants.place import with_fault
 from uop.conformance.mutants.pushed import PUSHED, pushed, rejected
-from uop.conformance.run.pool import MEMBER, SAY_HELLO, Member
+from uop.conformance.run.pool import SAY_HELLO, Member
 from uop.conformance.suite.case import LEVELS, CaseId
 from uop.conformance.suite.generate import groups
+from uop.conformance.workers.forked import MEMBER
 from uop.spec.errors import PassError
 from uop.spec.latitude import KNOBS, STRICT
 from uop.spec.ops.names import Op

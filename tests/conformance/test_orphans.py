@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from uop.conformance.run.pool import MEMBER
+from uop.conformance.workers.forked import MEMBER, SERVE
 from uop.conformance.workers.guard import PROC
-from uop.conformance.workers.transport import SERVE
 from uop.conformance.workers.watch import tree_of
 
 WORKER = """\
