@@ -67,16 +67,24 @@ def run_many(
         try:
             for inputs in job.inputs:
                 job.program.executable.check_inputs(inputs)
+            _check_kernels(job.program.executable)
         except UopError as error:
             outcomes[number] = error
         if not job.inputs:
-            outcomes[number] = []
+            outcomes.setdefault(number, [])
         elif not _is_bundled(job.program.executable):
             outcomes.setdefault(number, _alone(job, device))
     fitting = [number for number in range(len(jobs)) if number not in outcomes]
     for chosen in _sources(jobs, fitting, kernels):
         outcomes.update(_bisected(jobs, chosen, device))
     return [outcomes[number] for number in range(len(jobs))]
+
+
+def _check_kernels(program: Executable) -> None:
+    """Raise what keeps a kernel from being rendered, so that the other jobs have their source."""
+    if isinstance(program.target, CTarget):
+        for linear, name in program.names.items():
+            program.target.check(linear, name)
 
 
 def _is_bundled(program: Executable) -> bool:

@@ -87,6 +87,9 @@ class Setting:
 
     target: Target
     optimizations: Sequences | None = None
+    quick: bool = False
+    """Whether its forms are not verified, and no stage renders it: the source of its bundle does.
+    """
 
     @property
     def chosen(self) -> Sequences | Choose:
@@ -172,11 +175,13 @@ def compile(
     target: str | Target = "opencl",
     observe: Observe | None = None,
     optimizations: Sequences | None = None,
+    quick: bool = False,
 ) -> Compiled:
     """Run the stages on a program. A kernel program enters at the stage that takes its form.
 
     `optimizations` holds a sequence for each of the first kernels, in the order they run; without
-    it the compiler chooses those of large kernels, and with () there are none.
+    it the compiler chooses those of large kernels, and with () there are none. `quick` is for one
+    of many programs that run as one source: the stages end with `plan`, and no form is verified.
     UnsupportedError if the target lacks something, InvalidError for an optimization that is
     illegal on its kernel, UndefinedError for a barrier that is certain to diverge, PassError if a
     stage breaks its contract.
@@ -185,7 +190,7 @@ def compile(
     given = _in_core_ops(root)
     binaries = binaries_of(given, chosen)
     root = _entered(given, chosen)
-    stages = dict(_left(root, Setting(chosen, optimizations), observe))
+    stages = dict(_left(root, Setting(chosen, optimizations, quick), observe))
     results = results_of(root, next(iter(stages.values())))
     if calls(root):
         linears = kernels(stages["plan"])
@@ -260,6 +265,8 @@ def _linear(call: UOp, target: Target) -> UOp:
 def _left(program: UOp, setting: Setting, observe: Observe | None) -> Iterator[tuple[str, UOp]]:
     """Run the stages that a program needs; yield the name and the output of each."""
     stages = _stages_for(program, setting)
+    if setting.quick:
+        stages = [stage for stage in stages if stage.name != "render"]
     # Kernels that are instructions at the first stage are hidden from those that write kernels.
     is_mixed = stages[0] is STAGES[0]
     linears = kernels(program) if is_mixed else []
@@ -270,7 +277,8 @@ def _left(program: UOp, setting: Setting, observe: Observe | None) -> Iterator[t
         hides = stage.name in ON_GRAPHS
         before = program.substitute(hidden) if stage.name in ON_GRAPHS[1:] else program
         after = stage.run(before, setting, fired)
-        verify(after.substitute(hidden) if hides else after, stage.form(setting))
+        if not setting.quick:
+            verify(after.substitute(hidden) if hides else after, stage.form(setting))
         after = after.substitute(shown)
         if observe is not None:
             observe(stage.name, "", program, after)

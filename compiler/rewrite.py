@@ -4,7 +4,7 @@ to a fixed point.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from uop.spec.errors import PassError
@@ -55,7 +55,7 @@ class RuleSet:
         """The names of the rules, in order."""
         return tuple(rule.__name__ for rule in self.rules)
 
-    def of(self, op: Op) -> Iterable[Rule]:
+    def of(self, op: Op) -> Sequence[Rule]:
         return self._of.get(op, ())
 
 
@@ -72,7 +72,7 @@ class Rewriter:
 
     def __call__(self, root: UOp) -> UOp:
         """Rewrite a graph until no rule applies; sources are rewritten before their users."""
-        done = self._done
+        done, of = self._done, self.rules.of
         # Replacements that are not rewritten themselves so far.
         waits: dict[UOp, UOp] = {}
         stack = [root]
@@ -88,24 +88,20 @@ class Rewriter:
                 continue
             pending = [s for s in u.src if s not in done]
             if pending:
-                stack.extend(reversed(pending))
+                stack += pending[::-1]
                 continue
-            rebuilt = u.with_src([done[s] for s in u.src])
-            after = self._first(rebuilt)
-            if after is None:
-                done[u] = done[rebuilt] = rebuilt
+            rebuilt = u.with_src([done[s] for s in u.src]) if u.src else u
+            for rule in of(rebuilt.op):
+                after = rule(rebuilt)
+                if after is not None and after is not rebuilt:
+                    self._spend(rule, rebuilt, after)
+                    waits[u] = after
+                    stack.append(after)
+                    break
             else:
-                waits[u] = after
-                stack.append(after)
+                done[u] = done[rebuilt] = rebuilt
+                stack.pop()
         return done[root]
-
-    def _first(self, u: UOp) -> UOp | None:
-        for rule in self.rules.of(u.op):
-            after = rule(u)
-            if after is not None and after is not u:
-                self._spend(rule, u, after)
-                return after
-        return None
 
     def _circle(self, u: UOp) -> PassError:
         rule = next(rule for rule in self.rules.of(u.op) if rule(u) is not None)

@@ -119,6 +119,10 @@ class OpDef(Operands):
     decomposition: Callable[[Build, Node], Node | None] | None = None
     gradient: Gradient | None = None
     cases: str = ""
+    by_dtypes: bool = False
+    """Whether the dtypes of its operands and its arg decide all about a node on numbers without
+    shape and device: its constraints and its properties are cached by them.
+    """
 
     @property
     def is_elementwise(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from operator import attrgetter
 from reprlib import repr as _repr
 from typing import Any, cast
@@ -72,18 +72,15 @@ def _intern(key: Key, u: UOp) -> UOp:
     return made
 
 
-class UOp:
-    """One immutable node of a graph. Two equal nodes are one object, so equality is identity.
-
-    `UOp(op, *src, arg=None, tag=None)` raises InvalidError with the label of the first constraint
-    that is broken, also for an op, operand, arg or tag of a wrong type.
-    """
+class _Fields:
+    """What a node holds. Only a node under construction is of this class, whose fields are set."""
 
     __slots__ = (
         "__weakref__",
         "_axis",
         "_below",
         "_min_max",
+        "_variables",
         "addrspace",
         "arg",
         "device",
@@ -93,7 +90,6 @@ class UOp:
         "src",
         "tag",
     )
-    __match_args__ = ("op",)
 
     op: Op
     src: tuple[UOp, ...]
@@ -107,6 +103,18 @@ class UOp:
     _min_max: Interval | None
     _axis: int | None
     _below: tuple[UOp, ...] | None
+    _variables: tuple[UOp, ...] | None
+
+
+class UOp(_Fields):
+    """One immutable node of a graph. Two equal nodes are one object, so equality is identity.
+
+    `UOp(op, *src, arg=None, tag=None)` raises InvalidError with the label of the first constraint
+    that is broken, also for an op, operand, arg or tag of a wrong type.
+    """
+
+    __slots__ = ()
+    __match_args__ = ("op",)
 
     def __new__(cls, op: Op, *src: UOp, arg: Arg | None = None, tag: str | None = None) -> UOp:
         try:
@@ -156,7 +164,7 @@ class UOp:
     def min_max(self) -> Interval | None:
         """The interval of the elements; None for void. Derived on first use."""
         if self._min_max is _NOT_YET:
-            for u in toposort([self], lambda v: [s for s in v.src if s._min_max is _NOT_YET]):
+            for u in _lacking(self, "_min_max"):
                 object.__setattr__(u, "_min_max", u.declaration.min_max(u))
         return self._min_max
 
@@ -164,7 +172,7 @@ class UOp:
     def axis(self) -> int | None:
         """The sharded dimension, or None. Derived on first use."""
         if self._axis is _NOT_YET:
-            for u in toposort([self], lambda v: [s for s in v.src if s._axis is _NOT_YET]):
+            for u in _lacking(self, "_axis"):
                 object.__setattr__(u, "_axis", u.declaration.axis(u))
         return self._axis
 
@@ -192,13 +200,15 @@ class UOp:
         done: dict[UOp, UOp] = dict(new)
         for u in toposort([self], lambda v: () if v in new else v.src):
             if u not in done:
-                done[u] = u.with_src(done[s] for s in u.src)
+                done[u] = u.with_src([done[s] for s in u.src]) if u.src else u
         return done[self]
 
     def with_src(self, src: Iterable[UOp]) -> UOp:
         """The same op, arg and tag over other sources."""
         sources = tuple(src)
-        return self if sources == self.src else UOp(self.op, *sources, arg=self.arg, tag=self.tag)
+        if sources == self.src:
+            return self
+        return UOp.__new__(UOp, self.op, *sources, arg=self.arg, tag=self.tag)
 
     def decompose(self) -> UOp | None:
         """This node as a graph of other ops; None if its declaration has no decomposition."""
@@ -223,36 +233,61 @@ def _made(
     is_symbolic: bool,
 ) -> UOp:
     """Make a new node: check its constraints and derive its properties."""
-    u = object.__new__(UOp)
-    put = partial(object.__setattr__, u)
-    put("op", op)
-    put("src", src)
-    put("arg", arg)
-    put("tag", tag)
+    u = cast(UOp, object.__new__(_Fields))
+    u.op, u.src, u.arg, u.tag = op, src, arg, tag
+    u._min_max = u._axis = _NOT_YET
+    u._below = u._variables = None
+    if declaration.by_dtypes:
+        for s in src:
+            if s.shape or s.device is not None:
+                break
+        else:
+            key = (op, arg, *[s.dtype for s in src])
+            known = _SCALARS.get(key)
+            if known is None:
+                known = _SCALARS[key] = _checked(u, declaration)
+            u.dtype, u.shape, u.device, u.addrspace = known, (), None, None
+            u.__class__ = UOp
+            return u
     error = None
     try:
         is_symbolic = is_symbolic or symbolic.reads_sizes(op, src)
         if not is_symbolic:
-            for constraint in declaration.constraints:
-                found = constraint.broken(u)
-                if found is not None:
-                    raise constraint.error(described(u), found, users_line())
-            put("dtype", declaration.dtype(u))
-            put("shape", declaration.shape(u))
+            u.dtype = _checked(u, declaration)
+            u.shape = declaration.shape(u)
     except UnsupportedError as raised:
         error, is_symbolic = raised, True
     if is_symbolic:
         instances = symbolic.checked(UOp, u, error)
-        put("dtype", declaration.dtype(u))
-        put("shape", symbolic.sizes_of(UOp, u, instances))
-        if not is_fixed(u.shape):
-            put("__class__", _Symbolic)
-    put("device", declaration.device(u))
-    put("addrspace", declaration.addrspace(u))
-    put("_min_max", _NOT_YET)
-    put("_axis", _NOT_YET)
-    put("_below", None)
+        u.dtype = declaration.dtype(u)
+        u.shape = symbolic.sizes_of(UOp, u, instances)
+    u.device = declaration.device(u)
+    u.addrspace = declaration.addrspace(u)
+    u.__class__ = _Symbolic if is_symbolic and not is_fixed(u.shape) else UOp
     return u
+
+
+def _checked(u: UOp, declaration: OpDef) -> DType:
+    """Check the constraints of a node; return its dtype."""
+    for constraint in declaration.constraints:
+        found = constraint.broken(u)
+        if found is not None:
+            raise constraint.error(described(u), found, users_line())
+    return declaration.dtype(u)
+
+
+_SCALARS: dict[tuple[object, ...], DType] = {}
+"""The dtype of the nodes of ops `by_dtypes` on numbers without shape and device, by op, arg and
+dtypes. Most nodes of kernels are such.
+"""
+
+
+def _lacking(u: UOp, field: str) -> list[UOp]:
+    """The nodes under this one, and itself, whose derived field is not known, sources first."""
+    known = attrgetter(field)
+    if all(known(s) is not _NOT_YET for s in u.src):
+        return [u]
+    return toposort([u], lambda v: [s for s in v.src if known(s) is _NOT_YET])
 
 
 def _sizes_text(u: UOp) -> str:

@@ -64,16 +64,7 @@ def outside_bodies(node: M) -> tuple[M, ...]:
     return node.src[1:] if node.op in CALLS else node.src
 
 
-def free_params(body: M) -> list[M]:
+@kept_with_root
+def free_params(body: M) -> tuple[M, ...]:
     """The PARAMs of a body, without the PARAMs of nested bodies."""
-    found, stack, params = {body}, [body], []
-    while stack:
-        u = stack.pop()
-        if u.op is Op.PARAM:
-            params.append(u)
-        # `outside_bodies` inlined: this runs for every CALL that is constructed.
-        for s in u.src[1:] if u.op in CALLS else u.src:
-            if s not in found:
-                found.add(s)
-                stack.append(s)
-    return params
+    return tuple(u for u in toposort([body], outside_bodies) if u.op is Op.PARAM)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from uop.compiler.runtime.device import Compiler, Device
 from uop.compiler.stages.render import render_kernel, render_source
-from uop.compiler.stages.statements import local_memory
+from uop.compiler.stages.statements import local_memory, statements
 from uop.compiler.targets.cstyle import SPELLINGS, Dialect
 from uop.compiler.targets.target import Target, Vectors
 from uop.spec.args import WmmaArg
@@ -31,14 +31,19 @@ class CTarget(Target):
     """The bytes of LOCAL memory of a group, where all devices have as many."""
 
     def kernel(self, linear: UOp, name: str) -> str:
-        """As in `Target`; UnsupportedError for more LOCAL memory than a group has."""
+        """As in `Target`; DeviceLacksError for more LOCAL memory than a group has."""
+        self.check(linear, name)
+        return render_kernel(linear, name, self.dialect)
+
+    def check(self, linear: UOp, name: str) -> None:
+        """Raise what `kernel` would, for a kernel that is rendered in a bundle."""
         shared = sum(prod(u.shape) * u.dtype.itemsize for u in local_memory(linear))
         if shared > self.most_shared:
             what = f"{name}: {shared:,} bytes of LOCAL memory"
             raise DeviceLacksError(
                 f"{what}, {self.name} has at most {self.most_shared:,} in a group"
             )
-        return render_kernel(linear, name, self.dialect)
+        statements(linear, self.dialect)  # cached for the bundle
 
     def source(self, kernels: Sequence[str]) -> str:
         return render_source(kernels, self.dialect)

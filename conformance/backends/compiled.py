@@ -97,7 +97,8 @@ class CompiledBackend:
         return Fenced(self.device)
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        compiled = [self._counted(program) for program in programs]
+        bundled = len(programs) > 1
+        compiled = [self._counted(program, bundled and program.quick) for program in programs]
         if len(programs) == 1:
             return [self._alone(compiled[0], programs[0])]
         jobs = [
@@ -152,18 +153,20 @@ class CompiledBackend:
     def _counts(self) -> Counter[str]:
         return Counter(dict.fromkeys(rules_of(self.target), 0))
 
-    def _counted(self, program: Program) -> Compiled | Problem:
+    def _counted(self, program: Program, quick: bool) -> Compiled | Problem:
         """The program compiled; counts the rules that fire in it."""
         seen: set[tuple[str, str]] = set()
-        compiled = self._compiled(program, lambda stage, rule, *_: seen.add((stage, rule)))
+        compiled = self._compiled(program, lambda stage, rule, *_: seen.add((stage, rule)), quick)
         if isinstance(compiled, Compiled):
             self._counts.update(f"{stage}/{rule}" for stage, rule in seen if rule)
         return compiled
 
-    def _compiled(self, program: Program, observe: Observe | None = None) -> Compiled | Problem:
+    def _compiled(
+        self, program: Program, observe: Observe | None = None, quick: bool = False
+    ) -> Compiled | Problem:
         """The program compiled, or why it is not."""
         try:
-            return compile(parse(program.text), self.target, observe, self.optimizations)
+            return compile(parse(program.text), self.target, observe, self.optimizations, quick)
         except UopError as error:
             return own_problem(error)
 

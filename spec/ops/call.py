@@ -75,8 +75,10 @@ def _spelled(u: Node) -> str:
 
 def _in_range(argument: Node, param: Node) -> bool:
     """Check that the argument for a variable lies in its range."""
+    if arg_of(param, ParamArg).min is None:
+        return True
     wide, found = param.min_max, argument.min_max
-    if arg_of(param, ParamArg).min is None or wide is None or found is None:
+    if wide is None or found is None:
         return True
     return wide.min <= found.min and found.max <= wide.max
 

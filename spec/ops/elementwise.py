@@ -49,7 +49,9 @@ def elementwise(
     extra: tuple[Constraint, ...] = (),
     axis_label: str = "c5",
 ) -> OpDef:
-    """Declare an op on the `allowed` dtypes; operands have one dtype but for `one_dtype_at`."""
+    """Declare an op on the `allowed` dtypes; operands have one dtype but for `one_dtype_at`. The
+    `extra` constraints read the dtypes and the arg.
+    """
     name, arity = op.name, len(src)
     shared = tuple(range(arity)) if one_dtype_at is None else one_dtype_at
     return define(
@@ -78,6 +80,7 @@ def elementwise(
                 *extra,
                 *((one_axis(f"{name}.{axis_label}"),) if arity > 1 else ()),
             ),
+            by_dtypes=True,
         )
     )
 

@@ -65,7 +65,6 @@ class Builder(Protocol):
 Binding = tuple[tuple["UOp", "UOp"], ...]
 """Variables and their values, by slot."""
 
-_VARIABLES: WeakKeyDictionary[UOp, tuple[UOp, ...]] = WeakKeyDictionary()
 _INSTANCES: WeakKeyDictionary[UOp, dict[Binding, UOp | None]] = WeakKeyDictionary()
 """The instances of each node; None stands for the node itself, which the entry must not hold."""
 
@@ -78,11 +77,12 @@ def variables(root: UOp) -> tuple[UOp, ...]:
     """The variables that a node depends on, by slot, without those that a BIND gives a value, and
     those of called bodies.
     """
-    for u in toposort([root], lambda v: [s for s in _free(v) if s not in _VARIABLES]):
-        if u not in _VARIABLES:
-            found = {v for s in _free(u) for v in _VARIABLES[s]}
-            _VARIABLES[u] = (u,) if is_variable(u) else tuple(sorted(found, key=slot_of))
-    return _VARIABLES[root]
+    if root._variables is None:
+        for u in toposort([root], lambda v: [s for s in _free(v) if s._variables is None]):
+            found = {v for s in _free(u) for v in s._variables}
+            known = (u,) if is_variable(u) else tuple(sorted(found, key=slot_of)) if found else ()
+            object.__setattr__(u, "_variables", known)
+    return root._variables
 
 
 def is_size(u: UOp) -> bool:
@@ -195,7 +195,7 @@ def sizes_of(build: Builder, u: UOp, instances: Instances) -> Sizes:
     return sizes
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class _Call:
     """A call as its constraints see it. Its body is one too: of the PARAMs alone."""
 
