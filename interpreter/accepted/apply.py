@@ -21,9 +21,10 @@ from uop.interpreter.accepted.sets import (
     numbers,
     points,
     somewhere,
+    together,
     united,
 )
-from uop.interpreter.numeric.storage import Array, Mask, constant
+from uop.interpreter.numeric.storage import Array, Mask, constant, parts
 from uop.interpreter.tensor import masks
 from uop.interpreter.values import Value, either
 from uop.spec.args import ConstArg
@@ -50,14 +51,13 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
         operands = tuple(s.map(lambda a: _broadcast(a, shape)) for s in operands)
     elif not u.shape:
         operands = tuple(s.map(lambda a: a.reshape(1)) for s in operands)
-    free = liberties.takes(profile)
-    if free:
-        operands = tuple(liberties.read(u, profile, operands))
-    result = _applied(rule, u, profile, operands)
-    if free:
-        result = liberties.left(u, profile, operands, result)
-        if u.op in profile.decomposed:
-            result = _or_decomposed(u, profile, operands, result)
+    cuts = list(parts(shape)) if u.op is not Op.BITCAST else []
+    if cuts:
+        done = [_taken(rule, u, profile, [_part(s, cut) for s in operands]) for cut in cuts]
+        flat = together([s.map(np.ravel) for s in done], np.concatenate)
+        result = flat.map(lambda a: a.reshape(shape))
+    else:
+        result = _taken(rule, u, profile, operands)
     if u.op not in CHOOSE_THEIR_MASKS:
         result = replace(
             result,
@@ -66,6 +66,22 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
         )
     result = nan_alone(result)
     return result if u.shape else result.map(lambda a: a.reshape(()))
+
+
+def _part(s: Sets, cut: tuple[int | slice, ...]) -> Sets:
+    return s.map(lambda a: a[cut])
+
+
+def _taken(rule: SetRule, u: Node, profile: Profile, operands: Sequence[Sets]) -> Sets:
+    """The results of a rule, with the liberties of a profile."""
+    if not liberties.takes(profile):
+        return _applied(rule, u, profile, operands)
+    operands = tuple(liberties.read(u, profile, operands))
+    result = _applied(rule, u, profile, operands)
+    result = liberties.left(u, profile, operands, result)
+    if u.op in profile.decomposed:
+        result = _or_decomposed(u, profile, operands, result)
+    return result
 
 
 def _applied(rule: SetRule, u: Node, profile: Profile, operands: Sequence[Sets]) -> Sets:

@@ -86,7 +86,9 @@ def together(operands: Sequence[Sets], join: Join) -> Sets:
         )
         for same in zip_longest(*(s.gaps for s in operands))
     )
-    return Sets(join(lo), join(hi), *(joined_mask(m, lo, join) for m in masks), gaps=gaps)
+    low = join(lo)
+    high = low if all(s.hi is s.lo for s in operands) else join(hi)
+    return Sets(low, high, *(joined_mask(m, lo, join) for m in masks), gaps=gaps)
 
 
 def chosen(first: Mask, a: Sets, b: Sets) -> Sets:

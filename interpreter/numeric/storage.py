@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from math import prod
 from typing import Any, TypeGuard
 
@@ -37,6 +38,27 @@ BITS: dict[int, np.dtype[Any]] = {
 }
 MOST_AXES = 60
 """The most axes of a value and the most parallel ranges; numpy has 64, and some ops add a few."""
+
+
+PART = 1 << 16
+"""The most elements that an elementwise rule computes at once, so that what it computes on its way
+stays small, and near the processor.
+"""
+
+
+def parts(shape: Sequence[int]) -> Iterator[tuple[int | slice, ...]]:
+    """Indices of the parts of an array of this shape, of at most PART elements, in row-major order.
+
+    An array that is one part has none.
+    """
+    if prod(shape) <= PART:
+        return
+    axis = next(k for k in range(len(shape)) if prod(shape[k + 1 :]) <= PART)
+    step = PART // prod(shape[axis + 1 :])
+    cuts = [slice(start, start + step) for start in range(0, shape[axis], step)]
+    for outer in product(*map(range, shape[:axis])):
+        for cut in cuts:
+            yield *outer, cut
 
 
 def holds(shape: Sequence[int], itemsize: int) -> bool:

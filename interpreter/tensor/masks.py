@@ -6,13 +6,14 @@ beside it. Where an element is both, INVALID wins over UNSPECIFIED.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from uop.interpreter.numeric.conversions import bitcast_unspecified
-from uop.interpreter.numeric.storage import Array, Mask, to_bits
+from uop.interpreter.numeric.storage import Array, Mask, np_dtype, parts, to_bits
 from uop.interpreter.rules.movement import checked_index, outside_pad, slice_bytes
 from uop.interpreter.rules.reduce import identity, neutral
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
@@ -49,7 +50,7 @@ def elementwise(u: UOp, *operands: Value) -> Value:
     if u.op is Op.WHERE:
         return where(u, *operands)
     arrays = [v.data for v in operands]
-    data = np.asarray(RULES[u.op](u, *arrays))
+    data = _computed(u, arrays)
     if u.op is Op.CAST and u.dtype == u.src[0].dtype:
         free_nan = operands[0].free_nan
     else:
@@ -62,6 +63,20 @@ def elementwise(u: UOp, *operands: Value) -> Value:
     if opens is not None:
         unspecified = either(unspecified, opens(u, *arrays))
     return Value(data, invalid, _spread(unspecified, data.shape, invalid), free_nan)
+
+
+def _computed(u: UOp, arrays: Sequence[Array]) -> Array:
+    """The elements by the rule of an op, part by part."""
+    rule = RULES[u.op]
+    cuts = parts(u.shape) if u.op is not Op.BITCAST else iter(())
+    first = next(cuts, None)
+    if first is None:
+        return np.asarray(rule(u, *arrays))
+    wide = [np.broadcast_to(a, u.shape) for a in arrays]
+    result = np.empty(u.shape, np_dtype(u.dtype))
+    for cut in (first, *cuts):
+        result[cut] = rule(u, *(a[cut] for a in wide))
+    return result
 
 
 def _is_plain(v: Value) -> bool:

@@ -79,10 +79,10 @@ def variables(root: UOp) -> tuple[UOp, ...]:
     """
     if root._variables is None:
         for u in toposort([root], lambda v: [s for s in _free(v) if s._variables is None]):
-            found = {v for s in _free(u) for v in s._variables}
+            found = {v for s in _free(u) for v in s._variables or ()}
             known = (u,) if is_variable(u) else tuple(sorted(found, key=slot_of)) if found else ()
             object.__setattr__(u, "_variables", known)
-    return root._variables
+    return root._variables or ()
 
 
 def is_size(u: UOp) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -19,11 +20,12 @@ from uop.interpreter.accepted.sets import (
     nan_alone,
     signalling,
     somewhere,
+    together,
     union,
     without,
 )
 from uop.interpreter.accepted.subnormals import flushed
-from uop.interpreter.numeric.storage import Mask
+from uop.interpreter.numeric.storage import PART, Mask
 from uop.interpreter.rules.reduce import fold, identity, terms_first
 from uop.interpreter.values import either
 from uop.spec.args import ReduceArg, arg_of
@@ -45,8 +47,24 @@ def reduce(u: Node, profile: Profile, t: Sets) -> Sets:
 def folded(op: Op, dtype: DType, profile: Profile, flat: Sets) -> Sets:
     """Return the accepted results of a fold along the first axis.
 
-    Absent terms are skipped; one unspecified term makes the result unspecified.
+    Absent terms are skipped; one unspecified term makes the result unspecified. Large folds are
+    computed in parts, each of some of the results.
     """
+    count, *shape = flat.lo.shape
+    if flat.lo.size <= PART or prod(shape) == 1:
+        return _folded(op, dtype, profile, flat)
+    rows = flat.map(lambda a: a.reshape(count, -1))
+    step = max(PART // count, 1)
+    cuts = [slice(start, start + step) for start in range(0, prod(shape), step)]
+    done = [_folded(op, dtype, profile, _columns(rows, cut)) for cut in cuts]
+    return together(done, np.concatenate).map(lambda a: a.reshape(shape))
+
+
+def _columns(rows: Sets, cut: slice) -> Sets:
+    return rows.map(lambda a: a[:, cut])
+
+
+def _folded(op: Op, dtype: DType, profile: Profile, flat: Sets) -> Sets:
     if len(flat.lo) == 0:
         nothing = np.broadcast_to(identity(op, dtype), flat.lo.shape[1:])
         return Sets(nothing, nothing)
