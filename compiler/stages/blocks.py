@@ -26,9 +26,9 @@ from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims
 from uop.spec.walk import toposort
 
-BLOCK = 32
-"""The elements of a block of a scan."""
-LONG = 4 * BLOCK
+BLOCK = 8
+"""The elements of a block of a scan: its square, written out, is one vector that grows."""
+LONG = 128
 """The most elements of a scan that is computed as a square."""
 LARGE = 1 << 19
 """A fold of as many elements gains more by parts than the second kernel costs."""

@@ -19,7 +19,15 @@ from uop.compiler.stages.lower import Lowering
 from uop.compiler.stages.sites import Kernel
 from uop.compiler.stages.split import split
 from uop.compiler.validity import Validity
-from uop.spec.args import AxisType, BufferArg, Device, GetTupleArg, ParamArg, arg_of
+from uop.spec.args import (
+    AxisType,
+    BufferArg,
+    Device,
+    GetTupleArg,
+    ParamArg,
+    PermuteArg,
+    arg_of,
+)
 from uop.spec.graph import LEAVES, base_of, outside, replaced, slot_of, written_by
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size, is_variable, variables
@@ -45,7 +53,7 @@ def rangeify(root: UOp, fired: Fired = quietly) -> UOp:
             body = replaced(function.src[0], {v: function.src[1 + slot_of(v)] for v in own})
             # An INVALID element of a result is UNSPECIFIED, so any value may be stored there.
             plain = UOp(Op.TUPLE, *(validity.split(v).value for v in body.src))
-            values = in_blocks(plain, fired).src
+            values = [_as_folded(v) for v in in_blocks(plain, fired).src]
             outputs = [
                 (base_of(store.src[0]), values[arg_of(store.src[1], GetTupleArg).idx])
                 for store in stores.pop(function)
@@ -53,6 +61,22 @@ def rangeify(root: UOp, fired: Fired = quietly) -> UOp:
             arguments = [*map(_passed, function.src[1:])]
             effects += _Kernels(outputs, arguments, simplify, calls, fired).effects()
     return UOp(Op.SINK, *effects)
+
+
+def _as_folded(u: UOp) -> UOp:
+    """A result without the last views that keep the order of its elements, if it has folds: it is
+    stored in the shape of these, as loops over another one divide.
+    """
+    v = u
+    while v.op is Op.RESHAPE or (v.op is Op.PERMUTE and _keeps_order(v)):
+        v = v.src[0]
+    return v if v is not u and any(w.op is Op.REDUCE for w in v.toposort()) else u
+
+
+def _keeps_order(u: UOp) -> bool:
+    """Whether a PERMUTE moves axes of size 1 alone."""
+    moved = [axis for axis in arg_of(u, PermuteArg).order if u.src[0].shape[axis] != 1]
+    return moved == sorted(moved)
 
 
 @dataclass(slots=True)

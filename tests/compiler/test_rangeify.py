@@ -65,6 +65,29 @@ def test_a_fold_as_result_needs_no_temporary() -> None:
     assert {a.tag for call in (first, second) for a in call.src[1:]} == {None}
 
 
+def test_a_fold_is_stored_in_its_own_shape() -> None:
+    """The loops over the flat result would divide, and no loop of the fold would be left."""
+    total = UOp(Op.REDUCE, X, arg=ReduceArg(Op.ADD, (1,)))
+    turned = UOp(Op.PERMUTE, UOp(Op.RESHAPE, total, dims((2, 1, 4))), arg=PermuteArg((0, 2, 1)))
+    (call,) = kernels(UOp(Op.RESHAPE, turned, dims((8,))))
+    body = call.src[0].toposort()
+    assert sorted(int(u.src[0].arg.value) for u in body if u.op is Op.RANGE) == [2, 3, 4]
+    assert not any(u.op in (Op.IDIV, Op.MOD) for u in body)
+    data = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+    (result,) = run(UOp(Op.RESHAPE, turned, dims((8,))), {0: data}).values()
+    np.testing.assert_array_equal(result.reshape(2, 4), data.sum(1))
+
+
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 1, 0)])
+def test_a_fold_that_is_turned_is_stored_as_the_result(order: tuple[int, ...]) -> None:
+    total = UOp(Op.REDUCE, X, arg=ReduceArg(Op.ADD, (1,)))
+    turned = UOp(Op.PERMUTE, UOp(Op.RESHAPE, total, dims((2, 2, 2))), arg=PermuteArg(order))
+    data = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+    (result,) = run(UOp(Op.RESHAPE, turned, dims((8,))), {0: data}).values()
+    expected = data.sum(1).reshape(2, 2, 2).transpose(order)
+    np.testing.assert_array_equal(result.ravel(), expected.ravel())
+
+
 def test_results_of_one_shape_share_a_kernel() -> None:
     flat = UOp(Op.RESHAPE, X, dims((24,)))
     fold = UOp(Op.REDUCE, X, arg=ReduceArg(Op.ADD, (0,)))

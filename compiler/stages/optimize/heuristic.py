@@ -27,7 +27,9 @@ from uop.spec.properties.symbolic import variables
 from uop.spec.uop import UOp
 
 FEW = 4
-"""The iterations of an inner loop that is written out beside vectors."""
+"""The steps of a long inner loop that are written out beside a tile."""
+SHORT = 8
+"""The most iterations of an inner loop that is written out beside vectors."""
 LITTLE = 1 << 15
 """The iterations of a kernel that is not worth it."""
 ACCUMULATORS = 4
@@ -93,7 +95,7 @@ class _Kernel:
             # Loops one after the other, as those over a row: each has vectors of its own.
             found = (self._along([i for i in inner if i.range in nest]) for nest in nests)
             return {loop: self._vectors(loop, ACCUMULATORS) for loop in found if loop is not None}
-        few = {loop: loop.bound for loop in inner if loop.bound <= FEW and loop is not along}
+        few = {loop: loop.bound for loop in inner if loop.bound <= SHORT and loop is not along}
         if along.is_inner:
             rows = _tile(others, ACCUMULATORS, registers // 2)
             return {along: self._vectors(along, 1 if rows else ACCUMULATORS)} | rows | few
