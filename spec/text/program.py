@@ -9,8 +9,10 @@ derive. An optional tag ends the line: `!"tag"`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from reprlib import repr as _repr
 
 from uop.spec.args import Arg
@@ -88,17 +90,29 @@ class Scope:
 
     def read_text(self, text: str, number: int) -> None:
         """Read the text of a line."""
-        # Half of the tokens of a line are its derived part: as it is printed, it needs none.
+        if self.__class__ is not Scope or not self._read_printed(text, number):
+            self.read(Line(text, number, self._path))
+
+    def _read_printed(self, text: str, number: int) -> bool:
+        """Read a line as it is printed, without its tokens; False, and nothing is read, for any
+        other line, and for one that is wrong.
+        """
         head, mark, stated = text.partition(" : ")
-        if mark and not ('"' in head or ";" in head):
-            line = Line(head, number, self._path)
-            column = line.peek().column
-            defined, name, src, arg = self._define(line)
-            u = self._build(name, src, arg, None, line, column)
-            if derived(u)[2:] == stated:
-                self.nodes[defined] = u
-                return
-        self.read(Line(text, number, self._path))
+        printed = PRINTED.fullmatch(head) if mark else None
+        if printed is None:
+            return False
+        defined, name, nodes = int(printed[1]), printed[2], self.nodes
+        operands = printed[3].split(", ") if printed[3] else []
+        try:
+            src = [nodes[int(o[1:])] if o[0] == "%" else _operand_in_place(o) for o in operands]
+            u = UOp(Op[name], *src, arg=_printed_arg(name, printed[4]))
+        except (KeyError, MalformedError, InvalidError, UnsupportedError, ValueError):
+            return False
+        if defined in nodes or derived(u)[2:] != stated:
+            return False
+        self.nodes[defined], self._place[defined] = u, (number, 1)
+        self._used.update(int(o[1:]) for o in operands if o[0] == "%")
+        return True
 
     def read(self, line: Line) -> None:
         """Read one line: a node, or only a comment."""
@@ -244,6 +258,34 @@ class Scope:
             raise _at(error, line, column) from None
         except UnsupportedError as error:
             raise UnsupportedError(f"{_place(line, column)}: {error}") from None
+
+
+PRINTED = re.compile(
+    r"""%([0-9]{1,9})[ ]=[ ]([A-Z][A-Z0-9_]*)
+    (?:[ ](OPERAND(?:,[ ]OPERAND)*))?
+    (?:[ ](\{[^"]*\}))?""".replace("OPERAND", r"(?:%[0-9]{1,9}|[0-9]{1,9}|\[[0-9,]*\])"),
+    re.VERBOSE,
+)
+"""A line as it is printed, without its derived part: number, op, operands, fields."""
+CACHED = 2048
+
+
+@lru_cache(CACHED)
+def _printed_arg(name: str, fields: str | None) -> Arg | None:
+    """The arg of an op by the text of its fields; raises as `decode_fields` does."""
+    line = Line(fields or "")
+    arg = decode_fields(name, op_named(name).arg, read_fields(line))
+    line.need_end()
+    return arg
+
+
+@lru_cache(CACHED)
+def _operand_in_place(text: str) -> UOp:
+    """An operand that is written in place: an integer, or integers in brackets."""
+    line = Line(text)
+    found = index_const(line.integer()) if text[0] != "[" else dims(_read_integers(line))
+    line.need_end()
+    return found
 
 
 def _operand_next(line: Line) -> bool:

@@ -11,7 +11,7 @@ from uop.spec.args import ConstArg
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, UopError
 from uop.spec.ops.names import Op
-from uop.spec.text.program import parse, print_program
+from uop.spec.text.program import Scope, parse, print_program
 from uop.spec.uop import UOp, const, dims, index_const, param
 
 PROGRAM = """\
@@ -232,3 +232,22 @@ def test_garbled_text_is_refused_or_a_program(start: int, put: str, gone: int) -
     except UopError:
         return
     assert parse(print_program(root)) is root
+
+
+class Tokens(Scope):
+    """Reads every line by its tokens: a line of the core as it is printed takes a shorter way."""
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, len(PROGRAM) - 1), st.sampled_from([*"%0123,[] {}=:;\"'-+.x"]), st.booleans())
+def test_a_printed_line_reads_as_its_tokens_do(start: int, put: str, over: bool) -> None:
+    lines = (PROGRAM[:start] + put + PROGRAM[start + over :]).splitlines()
+    outcomes: list[object] = []
+    for scope in (Scope(), Tokens()):
+        try:
+            for number, line in enumerate(lines, 1):
+                scope.read_text(line, number)
+            outcomes.append((scope.nodes, scope.lines, scope.root()))
+        except UopError as error:
+            outcomes.append(str(error))
+    assert outcomes[0] == outcomes[1]
