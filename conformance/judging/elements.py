@@ -92,12 +92,21 @@ def wrong_elements(case: Case, batch: int, accepted: Sets, outputs: Outputs) -> 
     return tuple(elements)
 
 
+def _fit(accepted: Sets, outputs: Outputs) -> bool:
+    """Whether there are as many outputs as sets, each of the dtype and shape of its set."""
+    if len(accepted) != len(outputs):
+        return False
+    expected = [(sets.value.data.dtype, sets.value.data.shape) for sets in accepted]
+    return expected == [(output.dtype, output.shape) for output in outputs]
+
+
 @np.errstate(all="ignore")
 def errors_of(case: Case, accepted: Sequence[Sets], outputs: Sequence[Outputs]) -> Errors | None:
-    """The errors of a case over all batches; None if there are none.
-
-    Outputs must have the right shapes.
+    """The errors of a case over all batches; None if there are none, and where a batch has another
+    number of outputs, or one of another dtype or shape.
     """
+    if not all(_fit(*pairs) for pairs in zip(accepted, outputs, strict=True)):
+        return None
     counts, farthest, largest = np.zeros(BINS, np.int64), 0.0, None
     for batch, pairs in enumerate(zip(accepted, outputs, strict=True)):
         for position, (sets, output) in enumerate(zip(*pairs, strict=True)):

@@ -208,7 +208,6 @@ def _verdict_on_outputs(case: Case, accepted: AllSets, outcome: Outputs) -> Verd
                 values=values,
                 wrong=comparison.wrong,
             )
-    fits = failure is None or failure.element is not None
     return Verdict(
         id=str(case.id),
         status=Status.PASSED if failure is None else Status.FAILED,
@@ -220,7 +219,7 @@ def _verdict_on_outputs(case: Case, accepted: AllSets, outcome: Outputs) -> Verd
         max_ulp=max((c.max_ulp for c in compared), default=0.0),
         failure=failure,
         digest=digest(case.root),
-        errors=errors_of(case, accepted, outcome.batches) if fits and case.level == "op" else None,
+        errors=errors_of(case, accepted, outcome.batches) if case.level == "op" else None,
     )
 
 

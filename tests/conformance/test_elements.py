@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from uop.conformance.judging.elements import Element, Errors, errors_of, inputs_at, wrong_elements
+from uop.conformance.judging.verdict import Status, verdict_of
+from uop.conformance.protocol.types import Outputs
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.sets import Sets
@@ -102,3 +104,15 @@ def test_the_operands_of_one_op_are_told_in_its_order() -> None:
     assert (
         inputs_at(UOp(Op.STACK, const(1, dtypes.int32), const(2, dtypes.int32)), Batch({}), 0) == ()
     )
+
+
+def test_outputs_of_another_dtype_or_number_have_no_errors() -> None:
+    """One output is outside its set, and another one is none of its dtype: that was no verdict."""
+    accepted = (around(2, 0, 16), around(2, 0, 16))
+    outside, other = steps(40, 0), np.zeros(2, np.float64)
+    for outputs in ((outside, other), (outside,), (outside, other[:1].astype(np.float32))):
+        assert errors_of(case(2), [accepted], [outputs]) is None
+        both = UOp(Op.TUPLE, case(2).root, case(2).root)
+        whole = Case(case(2).id, both, case(2).batches)
+        verdict = verdict_of(whole, [accepted], Outputs((tuple(outputs),)))
+        assert verdict.status is Status.FAILED
