@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from uop.conformance.coverage.strength import COSTLY
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.levels.op.sizes import LAUNCHES
+from uop.conformance.suite.telling import PLACES, key_of
 
 TELLING = ("hand", "edges", "specials")
 """The beginnings of the names of groups that are written by hand or have special values."""
@@ -22,6 +23,21 @@ def to_send_again(ids: Iterable[CaseId], effort: str, seed: int) -> list[CaseId]
     launches = [id for id in turns if id.group == LAUNCHES]
     cells = {(id.level, id.op, id.dtype): id for id in reversed(turns) if id.group != LAUNCHES}
     return [*launches, *reversed(cells.values())][: AGAIN[effort]]
+
+
+def telling_first(ids: Iterable[CaseId], seed: int) -> list[CaseId]:
+    """Order cases so that those of the groups that kill most faults come first, the others in
+    turns.
+    """
+    rest: list[CaseId] = []
+    first: dict[int, CaseId] = {}
+    for id in ids:
+        place = None if id.index else PLACES.get(key_of(id))
+        if place is None:
+            rest.append(id)
+        else:
+            first[place] = id
+    return [*(first[place] for place in sorted(first)), *in_turns(rest, seed)]
 
 
 def in_turns(ids: Iterable[CaseId], seed: int) -> list[CaseId]:

@@ -48,6 +48,7 @@ from uop.conformance.suite.levels.op import (
     sequences,
     sizes,
 )
+from uop.conformance.suite.telling import in_smoke
 from uop.conformance.suite.vocabulary import Vocabulary, cells_of, computed, whole
 
 AnyGroup = Group | InvalidGroup
@@ -129,7 +130,9 @@ def groups(level: str, vocabulary: Vocabulary | None = None) -> tuple[AnyGroup, 
 def _groups(level: str, vocabulary: Vocabulary) -> tuple[AnyGroup, ...]:
     fixed = [group for module in FIXED.get(level, ()) for group in module()]
     random = random_groups(level, vocabulary)
-    return *(fixed if vocabulary.is_whole else _more(fixed, vocabulary)), *random
+    if vocabulary.is_whole:
+        return tuple(map(in_smoke, (*fixed, *random)))
+    return *_more(fixed, vocabulary), *random
 
 
 @cache

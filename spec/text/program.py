@@ -95,10 +95,10 @@ class Scope:
 
     def _read_printed(self, text: str, number: int) -> bool:
         """Read a line as it is printed, without its tokens; False, and nothing is read, for any
-        other line, and for one that is wrong.
+        other line, and for one that is wrong. The derived part may be left out.
         """
         head, mark, stated = text.partition(" : ")
-        printed = PRINTED.fullmatch(head) if mark else None
+        printed = PRINTED.fullmatch(head)
         if printed is None:
             return False
         defined, name, nodes = int(printed[1]), printed[2], self.nodes
@@ -108,7 +108,7 @@ class Scope:
             u = UOp(Op[name], *src, arg=_printed_arg(name, printed[4]))
         except (KeyError, MalformedError, InvalidError, UnsupportedError, ValueError):
             return False
-        if defined in nodes or derived(u)[2:] != stated:
+        if defined in nodes or (mark and derived(u)[2:] != stated):
             return False
         self.nodes[defined], self._place[defined] = u, (number, 1)
         self._used.update(int(o[1:]) for o in operands if o[0] == "%")

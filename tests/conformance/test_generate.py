@@ -54,7 +54,7 @@ def test_a_case_is_found_by_its_id_and_is_the_same(level: str) -> None:
 
 def test_selection_does_not_change_a_case() -> None:
     everything = {
-        str(c.id): content(c) for c in generate.cases(["op"], effort="smoke", ops=["MAX", "PAD"])
+        str(c.id): content(c) for c in generate.cases(["op"], effort="default", ops=["MAX", "PAD"])
     }
     some = {
         str(c.id): content(c) for c in generate.cases(["op"], effort="default", dtypes=["int8"])

@@ -129,16 +129,22 @@ def rewrites(dtype: DType, vocabulary: Vocabulary) -> tuple[Row, ...]:
         listed = [p for p in listed if built(p, dtype, vocabulary, 0) is not None]
     rows = [Row(p, place) for place, p in enumerate(listed)]
     begin = own_share(dtype, len(rows))
-    free = [row for row in rows if any(map(_is_free, ast.walk(_parsed(row.pattern))))]
+    free = [row for row in rows if _is_free(row.pattern)]
     variants = (replace(row, variant=k) for k in range(1, VARIANTS) for row in free)
     return (*rows[begin:], *rows[:begin], *variants)
 
 
-def _is_free(e: ast.AST) -> bool:
-    """Return whether a node converts to any dtype."""
-    if not isinstance(e, ast.Call) or not isinstance(e.func, ast.Name):
-        return False
-    return e.func.id in {op.name for op in CONVERSIONS} and len(e.args) == 1
+@cache
+def _is_free(pattern: str) -> bool:
+    """Return whether a node of a pattern converts to any dtype."""
+    names = {op.name for op in CONVERSIONS}
+    return any(
+        isinstance(e, ast.Call)
+        and isinstance(e.func, ast.Name)
+        and e.func.id in names
+        and len(e.args) == 1
+        for e in ast.walk(_parsed(pattern))
+    )
 
 
 def built(pattern: str, dtype: DType, vocabulary: Vocabulary, turn: int) -> UOp | None:

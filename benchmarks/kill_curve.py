@@ -1,0 +1,285 @@
+"""Chooses by the seeded faults that they kill which groups come first and which make a smoke run.
+
+`python benchmarks/kill_curve.py FILE... [--write] [--picture SVG]` reads what `kill_matrix.py`
+wrote for effort smoke. The groups that come first are a greedy cover: each next one has the most
+kills for its cases, where a kill counts less the more often its fault is killed already. A group
+stays in smoke if the ledger needs it at some seed, or if without it a fault would be killed by
+fewer cases than by all groups, and by fewer than enough. What is chosen on four fifths of the
+faults is tried on the fifth that is left. `--write` writes both lists into the suite.
+"""
+
+from __future__ import annotations
+
+import gzip
+import heapq
+import json
+import random
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import mean
+
+import click
+
+from uop.conformance.coverage.exercised import exercised
+from uop.conformance.coverage.points import by_point, keys_of
+from uop.conformance.judging.verdict import Status
+from uop.conformance.mutants.hunt import TOGETHER, sound_judge
+from uop.conformance.run.order import in_turns
+from uop.conformance.suite.case import Case, CaseId
+from uop.conformance.suite.generate import cases
+from uop.conformance.suite.telling import FILE, LEFT_OUT, key_of, text_of
+
+SEEDS = (0, 1, 2)
+FOLDS = 5
+FEW, ENOUGH = 3, 6
+"""A fault that few cases kill hangs on them; of what is chosen, enough kill it."""
+TIMES = 10
+"""The greedy cover ends with a fault that is killed so often."""
+FIRST = 256
+"""The groups that come first: then levels, ops and dtypes take turns, so that all have evidence."""
+PREFIXES = (32, 64, 128, 256, 512, 1024)
+DRAWS = 40
+"""The random choices of groups that a choice is compared with."""
+DTYPES = ("int32", "float32")
+"""The dtypes that small backends have: their groups stay."""
+NAMES = ("hand", "ranks")
+"""How the names of groups begin that stay: by hand, most after a fault; every rank of each op."""
+Group = str
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """By fault the cases that fail with it, and the groups of all cases."""
+
+    killers: Mapping[str, frozenset[str]]
+    groups: Mapping[Group, Sequence[str]]
+
+    def killed(self, chosen: Collection[Group], faults: Iterable[str], least: int = 1) -> float:
+        """The share of these faults that so many cases of these groups kill."""
+        inside = {id for group in chosen for id in self.groups[group]}
+        return mean(len(self.killers[fault] & inside) >= least for fault in faults)
+
+
+def read(files: Sequence[Path]) -> Matrix:
+    killers: dict[str, frozenset[str]] = {}
+    for path in files:
+        opened = gzip.open if path.suffix == ".gz" else open
+        for line in opened(path, "rt"):
+            entry = json.loads(line)
+            killers[entry["fault"]] = frozenset(entry["failed"])
+    groups: dict[Group, list[str]] = {}
+    for case in cases(effort="smoke"):
+        groups.setdefault(key_of(case.id), []).append(str(case.id))
+    known = {id for ids in groups.values() for id in ids}
+    return Matrix({f: ids & known for f, ids in killers.items() if ids & known}, groups)
+
+
+def points(seed: int) -> dict[Group, set[object]]:
+    """The points of the ledger that each group covers at a seed, and the ranks of each op."""
+    found: dict[Group, set[object]] = {}
+    every = list(cases(effort="smoke", seed=seed))
+    with sound_judge("interpreter", "strict") as setup:
+        for k in range(0, len(every), TOGETHER):
+            part = every[k : k + TOGETHER]
+            for case, verdict in zip(part, setup.judging.judge(part), strict=True):
+                if verdict.status is not Status.SKIPPED:
+                    keys = dict.fromkeys(keys_of(verdict, exercised(case)), 1)
+                    seen = found.setdefault(key_of(case.id), set())
+                    seen.update((seed, point) for point in by_point(keys))
+                    if isinstance(case, Case) and case.level == "op":
+                        seen.update((u.op, len(u.shape)) for u in case.root.toposort())
+    return found
+
+
+def kills_of_groups(matrix: Matrix, faults: Iterable[str]) -> dict[Group, Counter[str]]:
+    """By group how many of its cases kill each fault."""
+    found: dict[Group, Counter[str]] = {group: Counter() for group in matrix.groups}
+    group_of = {id: group for group, ids in matrix.groups.items() for id in ids}
+    for fault in faults:
+        for id in matrix.killers[fault]:
+            found[group_of[id]][fault] += 1
+    return found
+
+
+def _stays(group: Group) -> bool:
+    level, _, dtype, name = group.split("/", 3)
+    return level == "invalid" or dtype in DTYPES or name.startswith(NAMES)
+
+
+def choose(
+    matrix: Matrix, covers: Mapping[Group, set[object]], faults: Sequence[str]
+) -> set[Group]:
+    """Groups that cover all points, and kill each fault as often as all do, or often enough."""
+    demands = Counter({fault: min(ENOUGH, len(matrix.killers[fault])) for fault in faults})
+    of_group = kills_of_groups(matrix, faults)
+    chosen = {*filter(_stays, matrix.groups), *greedy(matrix, faults)}
+    left = set().union(*covers.values()).difference(*(covers.get(g, set()) for g in chosen))
+    for group in chosen:
+        demands -= of_group[group]
+
+    def worth(group: Group) -> int:
+        kills = sum(min(n, demands[fault]) for fault, n in of_group[group].items())
+        return kills * 8 + len(covers.get(group, set()) & left)
+
+    heap = [(-worth(group), group) for group in matrix.groups if group not in chosen]
+    heapq.heapify(heap)
+    while heap:
+        before, group = heapq.heappop(heap)
+        now = worth(group)
+        if now == -before and now:
+            chosen.add(group)
+            left -= covers.get(group, set())
+            demands -= of_group[group]
+        elif now:
+            heapq.heappush(heap, (-now, group))
+    return chosen
+
+
+def greedy(matrix: Matrix, faults: Sequence[str]) -> list[Group]:
+    """The groups that come first."""
+    left = dict.fromkeys(faults, TIMES)
+    of_group = kills_of_groups(matrix, faults)
+
+    def worth(group: Group) -> float:
+        kills = of_group[group].items()
+        gain = sum(min(n, left[fault]) * (left[fault] / TIMES) ** 2 for fault, n in kills)
+        return gain / len(matrix.groups[group])
+
+    found: list[Group] = []
+    heap = [(-worth(group), group) for group in matrix.groups]
+    heapq.heapify(heap)
+    while heap and len(found) < FIRST:
+        before, group = heapq.heappop(heap)
+        now = worth(group)
+        if now >= -before > 0:
+            found.append(group)
+            for fault, n in of_group[group].items():
+                left[fault] = max(left[fault] - n, 0)
+        elif now:
+            heapq.heappush(heap, (-now, group))
+    return found
+
+
+def ordered(matrix: Matrix, first: Sequence[Group]) -> list[str]:
+    """All cases, those of the groups that come first before the others."""
+    before = [id for group in first for id in matrix.groups[group]]
+    every = in_turns([CaseId.parse(id) for ids in matrix.groups.values() for id in ids], 0)
+    return [*before, *(id for id in map(str, every) if id not in set(before))]
+
+
+def held_out(matrix: Matrix, covers: Mapping[Group, set[object]]) -> dict[str, list[float]]:
+    """Print what is chosen on four fifths of the faults kills of the others; return the curves."""
+    faults = sorted(matrix.killers)
+    random.Random(0).shuffle(faults)
+    shares: list[float] = []
+    kills: dict[str, list[Sequence[float]]] = {}
+    curves: dict[str, list[Sequence[float]]] = {}
+    for fold in range(FOLDS):
+        unseen = faults[fold::FOLDS]
+        seen = [fault for fault in faults if fault not in unseen]
+        chosen = choose(matrix, covers, seen)
+        shares.append(sum(len(matrix.groups[group]) for group in chosen))
+        draws = [random.Random(k).sample(sorted(matrix.groups), len(chosen)) for k in range(DRAWS)]
+        for name, groups in (("chosen", [chosen]), ("all", [matrix.groups]), ("random", draws)):
+            each = [mean(matrix.killed(g, unseen, n) for g in groups) for n in (1, FEW)]
+            kills.setdefault(name, []).append(each)
+        part = replace(matrix, killers={fault: matrix.killers[fault] for fault in unseen})
+        for name, first in (("telling first", greedy(matrix, seen)), ("in turns", [])):
+            for least in (1, FEW):
+                shown = curve(part, ordered(matrix, first), least)
+                curves.setdefault(f"{name}, killed by {least}", []).append(shown)
+    count = sum(map(len, matrix.groups.values()))
+    what = f"{len(faults)} faults, {FOLDS} folds"
+    click.echo(f"{what}; {mean(shares):,.0f} of {count:,} cases chosen")
+    click.echo(f"| groups | killed | by {FEW} |\n|---|---:|---:|")
+    for name, rows in kills.items():
+        click.echo(_row(name, rows))
+    click.echo(f"| first cases | {' | '.join(map(str, PREFIXES))} |\n|---{'|---:' * 6}|")
+    for name, rows in curves.items():
+        click.echo(_row(name, [[row[n - 1] for n in PREFIXES] for row in rows]))
+    return {
+        name: [mean(shares) for shares in zip(*rows, strict=True)] for name, rows in curves.items()
+    }
+
+
+def _row(name: str, rows: Sequence[Sequence[float]]) -> str:
+    cells = [f"{mean(column):.1%}" for column in zip(*rows, strict=True)]
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def curve(matrix: Matrix, ids: Sequence[str], least: int) -> list[float]:
+    """The share of the faults that the first 1, 2, 3 ... cases kill, each so often or as often as
+    all of them do.
+    """
+    wanted = Counter({f: min(least, len(killers)) for f, killers in matrix.killers.items()})
+    shares: list[float] = []
+    by_case: dict[str, list[str]] = {}
+    for fault, killers in matrix.killers.items():
+        for id in killers:
+            by_case.setdefault(id, []).append(fault)
+    for id in ids:
+        wanted -= Counter(by_case.get(id, ()))
+        shares.append(1 - len(wanted) / len(matrix.killers))
+    return shares
+
+
+def picture(lines: Mapping[str, Sequence[float]]) -> str:
+    """The curves as SVG: cases to the right, the share that is killed upwards."""
+    width, height, most = 640, 320, max(map(len, lines.values()))
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-50 -10 {width + 70} {height + 60}"'
+             ' font-family="sans-serif" font-size="12" fill="currentColor">']  # fmt: skip
+    for k in range(6):
+        y = height * (1 - k / 5)
+        parts.append(f'<path d="M0 {y:.0f}H{width}" stroke="currentColor" opacity=".2"/>')
+        parts.append(f'<text x="-8" y="{y + 4:.0f}" text-anchor="end">{k * 20} %</text>')
+    for k in range(0, most + 1, 500):
+        x = width * k / most
+        parts.append(f'<text x="{x:.0f}" y="{height + 18}" text-anchor="middle">{k:,}</text>')
+    parts.append(f'<text x="{width}" y="{height + 38}" text-anchor="end">cases judged</text>')
+    for number, (name, shares) in enumerate(lines.items()):
+        steps = range(0, len(shares), 8)
+        at = " ".join(f"{width * k / most:.1f},{height * (1 - shares[k]):.1f}" for k in steps)
+        dashes = ("", "6 3", "2 3", "8 2 2 2")[number % 4]
+        parts.append(f'<polyline points="{at}" fill="none" stroke="currentColor" '
+                     f'stroke-width="1.5" stroke-dasharray="{dashes}"/>')  # fmt: skip
+        y = height * 0.62 + 20 * number
+        parts.append(f'<path d="M{width - 250} {y:.0f}h30" stroke="currentColor" '
+                     f'stroke-width="1.5" stroke-dasharray="{dashes}"/>')  # fmt: skip
+        parts.append(f'<text x="{width - 212}" y="{y + 4:.0f}">{name}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
+@click.option("--write", is_flag=True, help="Write the groups that smoke leaves out.")
+@click.option("--picture", "svg", type=click.Path(path_type=Path), help="Write the curve there.")
+def main(files: Sequence[Path], write: bool, svg: Path | None) -> None:
+    LEFT_OUT.clear()
+    matrix = read(files)
+    covers: dict[Group, set[object]] = {}
+    for seed in SEEDS:
+        for group, seen in points(seed).items():
+            level, op, dtype, name = group.split("/", 3)
+            # Each op stays on each dtype, and with each kind of group.
+            covers.setdefault(group, set()).update(seen, {(op, dtype), (level, op, name)})
+    curves = held_out(matrix, covers)
+    faults = sorted(matrix.killers)
+    chosen, first = choose(matrix, covers, faults), greedy(matrix, faults)
+    stay = sum(len(matrix.groups[group]) for group in chosen)
+    click.echo(f"{stay:,} cases of {len(chosen):,} groups stay of all {len(faults)} faults:")
+    for n in (1, FEW):
+        ours, full = (matrix.killed(g, faults, n) for g in (chosen, matrix.groups))
+        click.echo(f"killed by {n} or more: {ours:.1%}, by all groups {full:.1%}")
+    hanging = [fault for fault in faults if len(matrix.killers[fault]) < FEW]
+    click.echo(f"killed by fewer than {FEW} of all: {len(hanging)}: {', '.join(hanging)}")
+    if svg is not None:
+        svg.write_text(picture(curves))
+    if write:
+        left_out = sorted(group for group in matrix.groups if group not in chosen)
+        FILE.write_text(text_of(first, left_out), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
