@@ -245,8 +245,13 @@ def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
 def judge(options: Options, form: str = "text") -> Exit:
     """Run the suite, with a live display on a terminal and plain lines elsewhere."""
     from uop.conformance.run.pool import Pool
+    from uop.conformance.run.selection import groups_of
 
-    pool = Pool.start(options.checked())
+    options = options.checked()
+    if not options.cases:
+        # The run needs the groups, and its processes, which are forks of this one, then have them.
+        groups_of(options)
+    pool = Pool.start(options)
     # Imported late: it takes as long to load as a backend takes to start.
     from uop.conformance.run.conform import conform
 
