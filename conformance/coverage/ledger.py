@@ -60,6 +60,9 @@ class Ledger:
     """The skip reasons of cases that would have covered a point."""
     places: dict[str, int] = field(default_factory=dict)
     forgotten: int = 0
+    _points: dict[Point, Checks] | None = None
+    """The points of `seen`, until a case is added: a report asks for them several times."""
+    _expected: list[Point] | None = None
 
     def __post_init__(self) -> None:
         self.expect(self.ids)
@@ -84,6 +87,11 @@ class Ledger:
 
     def points(self) -> dict[Point, Checks]:
         """The covered points with their checks."""
+        if self._points is None:
+            self._points = self._covered()
+        return self._points
+
+    def _covered(self) -> dict[Point, Checks]:
         result: dict[Point, Checks] = {}
         for point, several in by_point(self.seen).items():
             if self._is_closed(point):
@@ -96,7 +104,9 @@ class Ledger:
 
     def expected(self) -> list[Point]:
         """The points that the selected cases can cover, in order."""
-        return points_of(self.ids, self.narrowed)
+        if self._expected is None:
+            self._expected = points_of(self.ids, self.narrowed)
+        return self._expected
 
     def unseen(self, tally: Tally) -> dict[Point, str]:
         """The points that no case covered, with the reasons."""
@@ -180,6 +190,7 @@ class Ledger:
         return is_unordered and declaration.op not in self.profile.decomposed
 
     def _note(self, key: Key, place: int, id: str) -> None:
+        self._points = None
         evidence = self.seen.setdefault(key, Checks())
         if len(evidence.first) == FIRST and place > evidence.first[-1][0]:
             evidence.checks += 1
