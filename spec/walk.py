@@ -64,7 +64,11 @@ def outside_bodies(node: M) -> tuple[M, ...]:
     return node.src[1:] if node.op in CALLS else node.src
 
 
-@kept_with_root
 def free_params(body: M) -> tuple[M, ...]:
     """The PARAMs of a body, without the PARAMs of nested bodies."""
+    return (body,) if body.op is Op.PARAM else _params_below(body)
+
+
+@kept_with_root
+def _params_below(body: M) -> tuple[M, ...]:
     return tuple(u for u in toposort([body], outside_bodies) if u.op is Op.PARAM)

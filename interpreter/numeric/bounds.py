@@ -23,9 +23,6 @@ from functools import cache
 GUARD = 32
 """Bits below those of a result in fixed point: for the errors of at most 2^28 terms."""
 
-FAR = 64
-"""The exponent of two from which on a number is far from 1."""
-
 Bounds = tuple[Fraction, Fraction]
 Enclose = Callable[..., Bounds]
 """From a point and a number of bits to bounds that agree in about so many.
@@ -52,12 +49,12 @@ def exp2(x: float, bits: int) -> Bounds:
 
 def log2(x: float, bits: int) -> Bounds:
     c = _context(bits)
-    return _around(c.divide(_ln(x, bits), _ln2(bits)), c, Decimal(4))
+    return _around(c.divide(c.ln(Decimal(x)), _ln2(bits)), c)
 
 
 def power(x: float, y: float, bits: int) -> Bounds:
     c = _context(bits)
-    return _exp(c.multiply(_ln(abs(x), bits), Decimal(y)), c)
+    return _exp(c.multiply(c.ln(Decimal(abs(x))), Decimal(y)), c)
 
 
 def sin(x: float, bits: int) -> Bounds:
@@ -104,7 +101,7 @@ def _arctan_of_inverse(n: int, one: int) -> int:
 
 
 def _exp(t: Decimal, c: Context) -> Bounds:
-    """The exponential of t, which is wrong by less than 3 units of its last digit.
+    """The exponential of t, which two roundings have made wrong by 2 units of its last digit.
 
     That of a tiny t is 1 + t, wrong by less than t^2: no number of digits but those of t holds it.
     """
@@ -112,20 +109,7 @@ def _exp(t: Decimal, c: Context) -> Bounds:
         value = Fraction(t)
         error = abs(value) * 3 / 10 ** (c.prec - 1) + value * value
         return 1 + value - error, 1 + value + error
-    return _around(c.exp(t), c, 2 + 3 * abs(t))
-
-
-def _ln(x: float, bits: int) -> Decimal:
-    """The logarithm, wrong by less than 2 units of its last digit.
-
-    A very large or small number has hundreds of digits, of which the logarithm takes long. Far from
-    1 its parts do not cancel: that of the fraction, and that of the power of two.
-    """
-    c = _context(bits)
-    fraction, exponent = math.frexp(x)
-    if abs(exponent) < FAR:
-        return c.ln(Decimal(x))
-    return c.add(c.ln(Decimal(fraction)), c.multiply(Decimal(exponent), _ln2(bits)))
+    return _around(c.exp(t), c, 2 + 2 * abs(t))
 
 
 def _around(y: Decimal, c: Context, units: Decimal = Decimal(3)) -> Bounds:

@@ -61,6 +61,19 @@ def test_power(x: float, exponent: float) -> None:
     assert bounds.power(-x, y, 192) == bounds.power(x, y, 192)
 
 
+@given(
+    positive.filter(lambda x: not 0.99 < x < 1.01),
+    st.floats(5e-324, 1e-12) | st.floats(-1e-12, -5e-324),
+    st.sampled_from([64, 192]),
+)
+def test_powers_next_to_1(x: float, y: float, bits: int) -> None:
+    """What they add to 1 is as exact as any power: few bits decide on which side of 1 they are."""
+    below, above = bounds.power(x, y, bits)
+    with ctx.workprec(FINER):
+        assert holds((below - 1, above - 1), (arb(x).log() * y).expm1(), min(bits, 192) // 4)
+    assert (above < 1) if (x < 1) == (y > 0) else (below > 1)
+
+
 @given(finite, st.sampled_from([64, 128, 1024]))
 def test_sin(x: float, bits: int) -> None:
     """A float is never so near to a multiple of pi that 64 bits of its sine are lost."""
