@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nsmallest
 
 from uop.conformance.coverage.exercised import Exercised
 from uop.conformance.coverage.points import (
@@ -41,10 +42,11 @@ class Checks:
     checks: int = 0
     first: tuple[tuple[int, str], ...] = ()
 
-    def add(self, other: Checks) -> None:
-        """Merge other checks. The result does not depend on the order of calls."""
-        self.checks += other.checks
-        self.first = tuple(sorted({*self.first, *other.first})[:FIRST])
+    def add(self, *others: Checks) -> None:
+        """Merge other checks. The result does not depend on their order."""
+        self.checks += sum(other.checks for other in others)
+        firsts = {*self.first, *(one for other in others for one in other.first)}
+        self.first = tuple(nsmallest(FIRST, firsts))
 
 
 @dataclass(slots=True, eq=False)
@@ -98,8 +100,7 @@ class Ledger:
                 # An earlier op of the program has several accepted results.
                 continue
             result[point] = Checks()
-            for evidence in several:
-                result[point].add(evidence)
+            result[point].add(*several)
         return result
 
     def expected(self) -> list[Point]:
