@@ -29,7 +29,7 @@ from uop.conformance.mutants.hunt import TOGETHER, sound_judge
 from uop.conformance.run.order import in_turns
 from uop.conformance.suite.case import Case, CaseId
 from uop.conformance.suite.generate import cases
-from uop.conformance.suite.telling import FILE, LEFT_OUT, key_of, text_of
+from uop.conformance.suite.priority import FILE, LEFT_OUT, key_of, text_of
 
 SEEDS = (0, 1, 2)
 FOLDS = 5
@@ -186,7 +186,7 @@ def held_out(matrix: Matrix, covers: Mapping[Group, set[object]]) -> dict[str, l
             each = [mean(matrix.killed(g, unseen, n) for g in groups) for n in (1, FEW)]
             kills.setdefault(name, []).append(each)
         part = replace(matrix, killers={fault: matrix.killers[fault] for fault in unseen})
-        for name, first in (("telling first", greedy(matrix, seen)), ("in turns", [])):
+        for name, first in (("prioritized", greedy(matrix, seen)), ("in turns", [])):
             for least in (1, FEW):
                 shown = curve(part, ordered(matrix, first), least)
                 curves.setdefault(f"{name}, killed by {least}", []).append(shown)

@@ -24,7 +24,7 @@ from uop.conformance.mutants.catalogue import JUDGE, Mutant, find_mutant, mutant
 from uop.conformance.mutants.hunt import SEED, TOGETHER
 from uop.conformance.suite.case import EFFORTS, Case, InvalidCase
 from uop.conformance.suite.generate import cases
-from uop.conformance.suite.telling import LEFT_OUT
+from uop.conformance.suite.priority import LEFT_OUT
 from uop.conformance.workers.sessions import started
 from uop.spec.errors import BackendError, PassError, UopError
 from uop.spec.text.profile_text import parse_profile

@@ -22,7 +22,7 @@ from uop.conformance.run.causes import AnyPool
 from uop.conformance.run.clock import JUDGING, SEARCHING
 from uop.conformance.run.known import KnownLine
 from uop.conformance.run.options import Options
-from uop.conformance.run.order import telling_first
+from uop.conformance.run.order import by_priority
 from uop.conformance.run.replay import conclusions
 from uop.conformance.run.run import Run
 from uop.conformance.run.selection import groups_of, in_shard, is_narrowed, selected
@@ -121,7 +121,7 @@ class Conformance(Run):
         """Judge cases until all are judged or the deadline is over."""
         tasks = tasks_of(ids, size)
         if deadline is not None:
-            turns, workers = telling_first(ids, self.options.seed), self.options.workers
+            turns, workers = by_priority(ids, self.options.seed), self.options.workers
             tasks = tasks_of(turns, size, lambda: self.clock.cases_in_time(self.tally, workers))
         self.judge_cases(pool, tasks, deadline)
 

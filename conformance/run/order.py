@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from uop.conformance.coverage.strength import COSTLY
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.levels.op.sizes import LAUNCHES
-from uop.conformance.suite.telling import PLACES, key_of
+from uop.conformance.suite.priority import PLACES, key_of
 
 TELLING = ("hand", "edges", "specials")
 """The beginnings of the names of groups that are written by hand or have special values."""
@@ -25,7 +25,7 @@ def to_send_again(ids: Iterable[CaseId], effort: str, seed: int) -> list[CaseId]
     return [*launches, *reversed(cells.values())][: AGAIN[effort]]
 
 
-def telling_first(ids: Iterable[CaseId], seed: int) -> list[CaseId]:
+def by_priority(ids: Iterable[CaseId], seed: int) -> list[CaseId]:
     """Order cases so that those of the groups that kill most faults come first, the others in
     turns.
     """

@@ -48,7 +48,7 @@ from uop.conformance.suite.levels.op import (
     sequences,
     sizes,
 )
-from uop.conformance.suite.telling import in_smoke
+from uop.conformance.suite.priority import in_smoke
 from uop.conformance.suite.vocabulary import Vocabulary, cells_of, computed, whole
 
 AnyGroup = Group | InvalidGroup

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.run.options import Options
-from uop.conformance.run.order import in_turns, telling_first
+from uop.conformance.run.order import by_priority, in_turns
 from uop.conformance.run.selection import selected
 from uop.conformance.suite.case import LEVELS
 from uop.conformance.suite.generate import groups
-from uop.conformance.suite.telling import FILE, LEFT_OUT, PLACES, in_smoke, key_of, text_of
+from uop.conformance.suite.priority import FILE, LEFT_OUT, PLACES, in_smoke, key_of, text_of
 from uop.conformance.suite.vocabulary import vocabulary_of
 
 EVERY = {key_of(group.id(0)): group for level in LEVELS for group in groups(level)}
@@ -45,7 +45,7 @@ def test_a_backend_that_lists_less_gets_all_groups() -> None:
 
 def test_cases_that_tell_most_come_first_and_the_others_in_turns() -> None:
     ids = selected(Options("interpreter", effort="smoke"))
-    ordered = telling_first(ids, 0)
+    ordered = by_priority(ids, 0)
     assert sorted(map(str, ordered)) == sorted(map(str, ids))
     first = [id for id in ordered if id.index == 0 and key_of(id) in PLACES]
     assert ordered[: len(first)] == first

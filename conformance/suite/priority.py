@@ -1,9 +1,9 @@
-"""What the kills of seeded faults say about groups: which come first in a run that may end early,
-and which a smoke run over the whole language leaves out.
+"""The priority of groups, by the seeded faults that they kill: which come first in a run that may
+end early, and which a smoke run over the whole language leaves out.
 
 `benchmarks/kill_curve.py` writes both lists. Without the groups that are left out the ledger has
-the points that it had, and each fault is killed as often or by a few cases. A default run has them,
-and so has every run of a backend that lists less than the whole language.
+the points that it had, and each fault is killed by as many cases, or by enough. A default run has
+them, and so has every run of a backend that lists less than the whole language.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from uop.conformance.suite.case import KEYED, CaseId
 from uop.conformance.suite.levels.group import Group
 from uop.conformance.suite.levels.invalid import InvalidGroup
 
-FILE = Path(__file__).with_name("telling.txt")
+FILE = Path(__file__).with_name("priority.txt")
 TITLES = ("# first", "# left out")
 
 
