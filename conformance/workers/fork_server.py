@@ -55,7 +55,10 @@ def main(channel: socket.socket) -> NoReturn:
         import_module(start.command[0]).main(*start.command[1:])
         code = 0
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 1
+        # As Python ends: None is success, and what is no number is printed.
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if end.code is not None and not isinstance(end.code, int):
+            print(end.code, file=sys.stderr)
     finally:
         # Below may be the frames of the process that has forked the server.
         try:

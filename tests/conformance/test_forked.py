@@ -66,6 +66,23 @@ def test_how_it_ends_is_known() -> None:
         module.kill()
 
 
+@pytest.mark.parametrize(
+    ("given", "code", "said"), [("", 0, ""), ("3", 3, ""), ("'a message'", 1, "a message\n")]
+)
+def test_a_backend_that_leaves_ends_as_python_does(
+    given: str, code: int, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "leaving.py").write_text(f"import sys\nsys.exit({given})\n")
+    with (tmp_path / "log").open("w+b") as log:
+        variables = os.environ | {"PYTHONPATH": str(tmp_path)}
+        module = Module(SERVE, "leaving:Any", environment=variables, stderr=log)
+        assert isinstance(module.popen, Forked)
+        assert module.popen.wait(60) == code
+        module.kill()
+        log.seek(0)
+        assert log.read().decode() == said
+
+
 def test_where_the_server_is_killed_its_processes_count_as_killed_and_another_one_serves() -> None:
     lost = Module(SERVE, "interpreter", is_kept=True)
     (server,) = {psutil.Process(lost.popen.pid).parent()}
