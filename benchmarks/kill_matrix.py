@@ -9,7 +9,6 @@ faults, and a failure counts as it came, without a second run alone.
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -109,7 +108,6 @@ def main(file: Path, names: Sequence[str], kind: str, effort: str, part: str) ->
             one = kills(mutant, effort, every, known)
             print(json.dumps(asdict(one)), file=out, flush=True)
             click.echo(f"{one.fault:45} {len(one.failed):5} {one.seconds:6.1f} s {one.ended}")
-    sys.exit()
 
 
 if __name__ == "__main__":

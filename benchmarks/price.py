@@ -9,7 +9,6 @@ and of their ratios, also for each program that was judged.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
 import re
 import resource
@@ -22,8 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from uop.conformance.workers import guard
+
 ROOT = Path(__file__).resolve().parents[1]
-PR_SET_CHILD_SUBREAPER = 36
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", choices=[row.name for row in ROWS])
     options = parser.parse_args()
     # Processes that outlive their parent come here, so that their time counts too.
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    guard.adopt()
     print("| command | base, s | now, s | ratio | a program | goal |")
     print("|---|---:|---:|---:|---:|---:|", flush=True)
     with checkout(options.base) as base, tempfile.TemporaryDirectory() as bytecode:

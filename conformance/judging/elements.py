@@ -84,7 +84,7 @@ def wrong_elements(case: Case, batch: int, accepted: Sets, outputs: Outputs) -> 
     """The first elements of a batch outside their sets; empty for outputs of a wrong shape."""
     elements: list[Element] = []
     for position, (sets, output) in enumerate(zip(accepted, outputs, strict=False)):
-        if (sets.value.data.dtype, sets.value.data.shape) != (output.dtype, output.shape):
+        if not _fits(sets, output):
             return ()
         outside = np.flatnonzero(~sets.contains(output).reshape(-1))
         for flat in outside[: MOST_VALUES - len(elements)].tolist():
@@ -92,12 +92,10 @@ def wrong_elements(case: Case, batch: int, accepted: Sets, outputs: Outputs) -> 
     return tuple(elements)
 
 
-def _fit(accepted: Sets, outputs: Outputs) -> bool:
-    """Whether there are as many outputs as sets, each of the dtype and shape of its set."""
-    if len(accepted) != len(outputs):
-        return False
-    expected = [(sets.value.data.dtype, sets.value.data.shape) for sets in accepted]
-    return expected == [(output.dtype, output.shape) for output in outputs]
+def _fits(sets: Accepted, output: Array) -> bool:
+    """Whether an output has the dtype and the shape of its set."""
+    data = sets.value.data
+    return bool(data.dtype == output.dtype and data.shape == output.shape)
 
 
 @np.errstate(all="ignore")
@@ -105,8 +103,9 @@ def errors_of(case: Case, accepted: Sequence[Sets], outputs: Sequence[Outputs]) 
     """The errors of a case over all batches; None if there are none, and where a batch has another
     number of outputs, or one of another dtype or shape.
     """
-    if not all(_fit(*pairs) for pairs in zip(accepted, outputs, strict=True)):
-        return None
+    for expected, found in zip(accepted, outputs, strict=True):
+        if len(expected) != len(found) or not all(map(_fits, expected, found)):
+            return None
     counts, farthest, largest = np.zeros(BINS, np.int64), 0.0, None
     for batch, pairs in enumerate(zip(accepted, outputs, strict=True)):
         for position, (sets, output) in enumerate(zip(*pairs, strict=True)):

@@ -281,7 +281,7 @@ class Run:
             self.display.failed(verdict)
 
     def failures(self, hello: Hello, *, tries: bool) -> tuple[Failure, ...]:
-        """The causes, the most prioritized, and choices that are not allowed.
+        """The causes, the most telling first, and choices that are not allowed.
 
         Where no cause was found, there is one unshrunk failure for each op and symptom. If `tries`,
         the repros are run in a new process.

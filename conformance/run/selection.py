@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from zlib import crc32
 
 from uop.conformance.judging.lowering import not_listed
 from uop.conformance.protocol.types import Hello
@@ -54,7 +53,7 @@ def groups_of(options: Options, vocabulary: Vocabulary | None = None) -> list[An
 def in_shard(ids: Sequence[CaseId], shard: str) -> list[CaseId]:
     """The cases of a shard: by a hash of the id, so that each level, op and dtype is spread."""
     number, count = shard_of(shard)
-    return [id for id in ids if crc32(str(id).encode()) % count == number - 1]
+    return [id for id in ids if id.part(count) == number - 1]
 
 
 def is_narrowed(options: Options) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from uop.interpreter.numeric.storage import Array
 from uop.spec.errors import UopError
@@ -55,6 +56,10 @@ class CaseId:
     group: str
     index: int
     version: int = GENERATOR
+
+    def part(self, count: int) -> int:
+        """The part of so many that the case is in, by its id alone: from 0 on."""
+        return crc32(str(self).encode()) % count
 
     def __str__(self) -> str:
         if self.level == OWN:

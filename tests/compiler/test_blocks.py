@@ -116,7 +116,7 @@ def test_a_long_prefix_sum_is_right_and_its_work_grows_by_little(
     compiled = compile(root)
     np.testing.assert_array_equal(compiled.run({0: data}), np.cumsum(data))
     work = sum(cost_of(step).flops for step in compiled.executable.steps)
-    assert work < 2 * max(blocks.LONG, 4 * blocks.BLOCK) * n
+    assert work < blocks.LONG // 2 * n
 
 
 def test_a_scan_of_what_is_computed_scans_it_once() -> None:
