@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from operator import attrgetter
@@ -33,9 +34,9 @@ _sources: Callable[[UOp], tuple[UOp, ...]] = attrgetter("src")
 Key = tuple[Op, "tuple[UOp, ...]", Arg | None, str | None]
 
 _NOT_YET: Any = object()
-CACHED_ORDER = 256
-"""The toposort of a graph of up to this many nodes is cached. The bound keeps the caches of a chain
-of nodes linear in its length.
+CACHED_ORDER, LARGE_ORDERS = 256, 4
+"""The toposort of a graph of up to `CACHED_ORDER` nodes is cached, and those of the last
+`LARGE_ORDERS` larger ones. The bounds keep the caches of a chain of nodes linear in its length.
 """
 
 
@@ -181,8 +182,11 @@ class UOp(_Fields):
         if self._below is not None:
             return [*self._below, self]
         order = toposort([self], _sources)
-        if len(order) <= CACHED_ORDER:
-            object.__setattr__(self, "_below", tuple(order[:-1]))
+        object.__setattr__(self, "_below", tuple(order[:-1]))
+        if len(order) > CACHED_ORDER:
+            _LARGE.append(ref(self))
+            if len(_LARGE) > LARGE_ORDERS and (oldest := _LARGE.popleft()()) not in (None, self):
+                object.__setattr__(oldest, "_below", None)
         return order
 
     def substitute(self, new: Mapping[UOp, UOp]) -> UOp:
@@ -195,7 +199,7 @@ class UOp(_Fields):
         for pair in new.items():
             if not isinstance(pair[0], UOp) or not isinstance(pair[1], UOp):
                 raise NODE_C4.error("substitute", _repr(pair), users_line())
-        if not new:
+        if not new or new.keys().isdisjoint(self.toposort()):
             return self
         done: dict[UOp, UOp] = dict(new)
         for u in toposort([self], lambda v: () if v in new else v.src):
@@ -214,6 +218,10 @@ class UOp(_Fields):
         """This node as a graph of other ops; None if its declaration has no decomposition."""
         rule = self.declaration.decomposition
         return None if rule is None else cast("UOp | None", rule(UOp, self))  # type: ignore[arg-type]
+
+
+_LARGE: deque[ref[UOp]] = deque()
+"""The nodes of large graphs whose toposort is cached, the oldest first."""
 
 
 class _Symbolic(UOp):
