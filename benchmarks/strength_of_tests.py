@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import CodeType
+from typing import cast
 
 import click
 import pytest
@@ -39,8 +40,11 @@ NOT_PRODUCT = "conformance/mutants/", "conformance/findings/"
 HALVES = {"fast": "not slow", "slow": "slow"}
 LIMIT = 1500
 """Seconds after which a mutant that never ends counts as caught."""
-ENV_TARGETS, ENV_HITS, ENV_CHOSEN = "UOP_STRENGTH_TARGETS", "UOP_STRENGTH_HITS", "UOP_STRENGTH_RUN"
+ENV_TARGETS, ENV_HITS = "UOP_STRENGTH_TARGETS", "UOP_STRENGTH_HITS"
+ENV_CHOSEN, ENV_FAILING = "UOP_STRENGTH_RUN", "UOP_STRENGTH_FAILING"
 AT_IMPORT = "import"
+FAILING = "failing.txt"
+"""In the folder: the tests that fail without a mutant, which judge none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +100,9 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 def changed(node: ast.AST) -> Iterator[str]:
     """Each text that a mutant has in place of the node."""
     match node:
-        case ast.Compare(ops=[op]) if (swap := SWAPS.get(type(op))):
+        case ast.Compare(ops=[op]) if swap := SWAPS.get(type(op)):
             yield ast.unparse(ast.Compare(node.left, [swap()], node.comparators))  # type: ignore[list-item]
-        case ast.BoolOp(op=op) | ast.BinOp(op=op) if (swap := SWAPS.get(type(op))):
+        case ast.BoolOp(op=op) | ast.BinOp(op=op) if swap := SWAPS.get(type(op)):
             other = ast.parse(ast.unparse(node), mode="eval").body
             other.op = swap()  # type: ignore[attr-defined]
             yield f"({ast.unparse(other)})"
@@ -128,13 +132,11 @@ def sites(file: str) -> Iterator[Site]:
             return
         for text in changed(node):
             assert isinstance(node, ast.expr | ast.stmt)
-            assert node.end_lineno is not None and node.end_col_offset is not None
             start = starts[node.lineno - 1] + node.col_offset
-            end = starts[node.end_lineno - 1] + node.end_col_offset
+            end = starts[cast(int, node.end_lineno) - 1] + cast(int, node.end_col_offset)
             before = source[start:end].decode()
-            yield Site(
-                file, node.lineno, node.end_lineno, start, end, before, text, at_import=not inside
-            )
+            last = cast(int, node.end_lineno)
+            yield Site(file, node.lineno, last, start, end, before, text, at_import=not inside)
         for name, value in ast.iter_fields(node):
             body = isinstance(node, ast.FunctionDef | ast.Lambda) and name == "body"
             if name in ("annotation", "returns", "decorator_list", "type_params"):
@@ -150,11 +152,7 @@ def product_files() -> list[str]:
     listed = subprocess.run(
         ["git", "ls-files", "--", *PACKAGES], cwd=ROOT, check=True, capture_output=True, text=True
     ).stdout.split()
-    return [
-        file
-        for file in listed
-        if file.endswith(".py") and not file.startswith(NOT_PRODUCT)
-    ]
+    return [file for file in listed if file.endswith(".py") and not file.startswith(NOT_PRODUCT)]
 
 
 def drawn(folder: Path) -> list[Site]:
@@ -215,7 +213,9 @@ def watch() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests that are chosen, in their order."""
+    """Keep the tests that are chosen, in their order, and that pass without a mutant."""
+    failing = set(Path(os.environ[ENV_FAILING]).read_text("utf-8").splitlines())
+    items[:] = [item for item in items if item.nodeid not in failing]
     if (path := os.environ.get(ENV_CHOSEN)) is None:
         return
     rank = {name: at for at, name in enumerate(Path(path).read_text("utf-8").splitlines())}
@@ -231,7 +231,7 @@ def main() -> None:
     pass
 
 
-def pytest_run(
+def run_pytest(
     copy: Path, half: str, more: list[str], env: dict[str, str]
 ) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", HALVES[half]]
@@ -270,18 +270,21 @@ def cover(folder: Path) -> None:
     targets = [(site.file, n, site.line, site.last) for n, site in enumerate(drawn(folder))]
     started = folder.resolve() / "started"
     started.mkdir(exist_ok=True)
-    (started / "sitecustomize.py").write_text("import strength_of_tests\nstrength_of_tests.watch()\n")
+    text = "import strength_of_tests\nstrength_of_tests.watch()\n"
+    (started / "sitecustomize.py").write_text(text, "utf-8")
     for half in HALVES:
         env = {
             ENV_TARGETS: json.dumps(targets),
             ENV_HITS: str(folder.resolve() / "hits.txt"),
             "PYTHONPATH": str(started),
         }
-        process = pytest_run(ROOT, half, ["-n", "2", "--dist", "worksteal", "tests"], env)
+        process = run_pytest(ROOT, half, ["-n", "2", "--dist", "worksteal", "tests"], env)
         assert process.stdout is not None
-        for line in process.stdout:
-            if not line.startswith(("." * 8, "gw")):
+        with (folder / FAILING).open("a", encoding="utf-8") as failing:
+            for line in process.stdout:
                 click.echo(line, nl=False)
+                if line.startswith("FAILED "):
+                    failing.write(line[len("FAILED ") :].partition(" - ")[0].strip() + "\n")
 
 
 @main.command()
@@ -301,44 +304,52 @@ def judge(folder: Path, half: str, part: str) -> None:
     broad = Counter(test for tests in found.values() for test in tests)
     for number, site in enumerate(drawn(folder)):
         fast = done.get((number, "fast"))
-        if number % n != k - 1 or (number, half) in done or (half == "slow" and (not fast or fast.caught)):
+        if (
+            number % n != k - 1
+            or (number, half) in done
+            or (half == "slow" and (not fast or fast.caught))
+        ):
             continue
         run = run_of(copy, number, site, half, sorted(found[number], key=lambda t: (broad[t], t)))
         with (folder / "runs.jsonl").open("a", encoding="utf-8") as out:
             out.write(json.dumps(asdict(run)) + "\n")
-        click.echo(f"{number} {site.file}:{site.line} {half}: {run.by or 'passes'} {run.seconds:.0f} s")
+        said = f"{run.by or 'passes'} {run.seconds:.0f} s"
+        click.echo(f"{number} {site.file}:{site.line} {half}: {said}")
 
 
 def run_of(copy: Path, number: int, site: Site, half: str, tests: list[str]) -> Run:
+    """Run the tests that ran the lines; where more may have, as they ran on import, then all."""
     path = copy / site.file
     source = path.read_bytes()
     assert source[site.start : site.end].decode() == site.before, "the product has changed"
-    chosen, env = copy.with_suffix(".chosen"), {}
     modules = sorted({test.partition("::")[0] for test in tests if "::" in test})
-    modules = [module for module in modules if (copy / module).exists()]
+    chosen = copy.with_suffix(".chosen")
+    chosen.write_text("\n".join(tests), "utf-8")
+    env = {ENV_FAILING: str(copy.parent / FAILING)}
+    tries = [([m for m in modules if (copy / m).exists()], {**env, ENV_CHOSEN: str(chosen)})]
     if site.at_import or "" in tests:
-        modules = ["tests"]
-    else:
-        chosen.write_text("\n".join(tests), "utf-8")
-        env = {ENV_CHOSEN: str(chosen)}
-    if not modules:
-        return Run(number, half, 0, caught=False, by="", seconds=0)
+        tries.append((["tests"], env))
     path.write_bytes(source[: site.start] + site.text.encode() + source[site.end :])
-    began = time.monotonic()
-    process = pytest_run(copy, half, ["-x", "-p", "strength_of_tests", *modules], env)
+    began, by = time.monotonic(), ""
+    try:
+        for places, variables in tries:
+            by = by or (first_failure(copy, half, places, variables) if places else "")
+    finally:
+        path.write_bytes(source)
+    return Run(number, half, len(tests), bool(by), by[:200], time.monotonic() - began)
+
+
+def first_failure(copy: Path, half: str, places: list[str], env: dict[str, str]) -> str:
+    """The line of the first failure; empty if the tests pass."""
+    process = run_pytest(copy, half, ["-x", "-p", "strength_of_tests", *places], env)
     try:
         text, _ = process.communicate(timeout=LIMIT)
     except subprocess.TimeoutExpired:
-        text = "FAILED no end"
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, 9)
-        path.write_bytes(source)
+        os.killpg(process.pid, 9)
+        return f"no end within {LIMIT} s"
     by = [line for line in text.splitlines() if line.startswith(("FAILED", "ERROR"))]
     # 5: no test was chosen; other codes are failures, of the tests or of their import.
-    caught = bool(by) or process.returncode not in (0, 5)
-    first = by[0] if by else "pytest did not start" if caught else ""
-    return Run(number, half, len(tests), caught, first[:200], time.monotonic() - began)
+    return by[0] if by else "" if process.returncode in (0, 5) else "pytest did not start"
 
 
 def runs(folder: Path) -> list[Run]:
@@ -358,8 +369,8 @@ def table(folder: Path) -> None:
         half = next((half for half in HALVES if number in caught[half]), "none")
         change = f"{' '.join(site.before.split())[:60]} -> {' '.join(site.text.split())[:60]}"
         click.echo(f"{number:3} {half:5} {site.file}:{site.line} {change}")
-    both = len(caught["fast"] | caught["slow"])
-    click.echo(f"fast {len(caught['fast'])} of {both} that both catch; {len(drawn(folder))} mutants")
+    fast, both = len(caught["fast"]), len(caught["fast"] | caught["slow"])
+    click.echo(f"fast {fast} of {both} that both catch; {len(drawn(folder))} mutants")
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ from itertools import product
 from math import prod
 from operator import mul
 
+from uop.compiler.patterns import int_value
 from uop.compiler.runtime.binary import Binary, unpack
-from uop.compiler.simplify import int_value, linear_form
+from uop.compiler.simplify import linear_form
 from uop.compiler.stages.expand import MOST_ELEMENTS
 from uop.compiler.stages.launch import is_work_item, shared_folds
 from uop.compiler.stages.optimize.axes import ITEMS, type_of

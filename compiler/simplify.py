@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import reduce
 from typing import cast
 
-from uop.compiler.fold import FOLD
-from uop.compiler.rewrite import RuleSet, rewrites
-from uop.spec.args import ConstArg, arg_of
+from uop.compiler.fold import fold_constants
+from uop.compiler.patterns import int_value, rules_of_table, truth
+from uop.compiler.rewrite import rewrites
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
@@ -19,17 +19,6 @@ Terms = dict[UOp, int]
 MOST_CONDITIONS = 16
 """The most conditions of a conjunction that are compared with each other."""
 DECIDED = (Op.ADD, Op.MUL, Op.SUB, Op.NEG, Op.MAX, Op.IDIV, Op.MOD, Op.CMPLT, Op.CMPNE, Op.WHERE)
-
-
-def int_value(u: UOp) -> int | None:
-    """The value of an integer or bool CONST, else None."""
-    return int(arg_of(u, ConstArg).value) if u.op is Op.CONST and not u.dtype.is_float else None
-
-
-def truth(u: UOp) -> bool | None:
-    """The value of a bool CONST, else None."""
-    value = int_value(u) if u.dtype is dtypes.bool else None
-    return None if value is None else bool(value)
 
 
 def bounds(u: UOp) -> tuple[int, int]:
@@ -112,7 +101,7 @@ def _rejoin(terms: Terms) -> bool:
         if low.op is not Op.MOD:
             continue
         for high, factor in terms.items():
-            joined = _joined(high, factor, low, k)
+            joined = None if high is low else _joined(high, factor, low, k)
             if joined is not None:
                 del terms[low], terms[high]
                 terms[joined] = terms.get(joined, 0) + k
@@ -159,8 +148,6 @@ def divide_terms(u: UOp) -> UOp | None:
     """(q*c + r) // c -> q + r//c for c > 0, also in each factor; r may have either sign."""
     if u.dtype is not dtypes.index or (c := int_value(u.src[1])) is None or c <= 0:
         return None
-    if c == 1:
-        return u.src[0]
     quotient, rest = _split(u.src[0], c)
     if quotient is None:
         return None
@@ -189,39 +176,6 @@ def _split(x: UOp, c: int) -> tuple[UOp | None, UOp]:
     return total(whole, offset // c), total(rest, offset % c)
 
 
-@rewrites(Op.IDIV)
-def divide_twice(u: UOp) -> UOp | None:
-    """x // a // b -> x // (a*b) for a, b > 0."""
-    match u:
-        case UOp(src=(UOp(op=Op.IDIV, src=(x, a)), b)) if u.dtype is dtypes.index:
-            inner, outer = int_value(a), int_value(b)
-            if inner and outer and inner > 0 and outer > 0 and fits(inner * outer):
-                return UOp(Op.IDIV, x, index_const(inner * outer))
-    return None
-
-
-@rewrites(Op.IDIV)
-def divide_remainder(u: UOp) -> UOp | None:
-    """(x % (a*b)) // a -> (x // a) % b for a, b > 0."""
-    match u:
-        case UOp(src=(UOp(op=Op.MOD, src=(x, m)), a)) if u.dtype is dtypes.index:
-            modulus, divisor = int_value(m), int_value(a)
-            if modulus and divisor and modulus > 0 and divisor > 0 and modulus % divisor == 0:
-                return UOp(Op.MOD, UOp(Op.IDIV, x, a), index_const(modulus // divisor))
-    return None
-
-
-@rewrites(Op.MOD)
-def reduce_twice(u: UOp) -> UOp | None:
-    """(x % (a*b)) % b -> x % b for a, b > 0."""
-    match u:
-        case UOp(src=(UOp(op=Op.MOD, src=(x, m)), b)) if u.dtype is dtypes.index:
-            outer, inner = int_value(b), int_value(m)
-            if outer and inner and outer > 0 and inner > 0 and inner % outer == 0:
-                return UOp(Op.MOD, x, b)
-    return None
-
-
 @rewrites(Op.CMPLT)
 def compare_terms(u: UOp) -> UOp | None:
     """x + c < d -> x < d - c, and c < x + d -> c - d < x, so that equal gates become one node."""
@@ -237,20 +191,6 @@ def compare_terms(u: UOp) -> UOp | None:
         return None
     moved, rest = index_const(bound - offset), total(terms, 0)
     return UOp(Op.CMPLT, rest, moved) if x is None else UOp(Op.CMPLT, moved, rest)
-
-
-@rewrites(Op.AND)
-def and_condition(u: UOp) -> UOp | None:
-    """p & true -> p, p & false -> false, p & p -> p."""
-    if u.dtype is not dtypes.bool:
-        return None
-    a, b = u.src
-    if a is b:
-        return a
-    for known, other in ((a, b), (b, a)):
-        if (value := truth(known)) is not None and other.shape == u.shape == known.shape:
-            return other if value else known
-    return None
 
 
 @rewrites(Op.AND)
@@ -292,27 +232,13 @@ def _follows(c: UOp, conditions: list[UOp]) -> bool:
 
 
 @rewrites(Op.WHERE)
-def choose(u: UOp) -> UOp | None:
-    """WHERE with a constant condition or equal branches -> a branch."""
-    p, a, b = u.src
-    if a is b and a.shape == u.shape:
-        return a
-    if (value := truth(p)) is None:
-        return None
-    chosen = a if value else b
-    return chosen if chosen.shape == u.shape else None
-
-
-@rewrites(Op.WHERE)
-def choose_condition(u: UOp) -> UOp | None:
-    """WHERE(p, true, false) -> p, and WHERE(p, q, false) -> p & q where q is made of counters: what
-    is made of data may be UNSPECIFIED where p is false.
+def choose_both(u: UOp) -> UOp | None:
+    """WHERE(p, q, false) -> p & q where q is made of counters: what is made of data may be
+    UNSPECIFIED where p is false.
     """
     p, a, b = u.src
     if truth(b) is not False or p.shape != u.shape:
         return None
-    if truth(a) is True:
-        return p
     return UOp(Op.AND, p, a) if a.shape == () and all(map(_bounds_index, conjuncts(a))) else None
 
 
@@ -325,19 +251,6 @@ def _bounds_index(u: UOp) -> bool:
 
 
 @rewrites(Op.WHERE)
-def choose_twice(u: UOp) -> UOp | None:
-    """WHERE(p, WHERE(p, a, c), b) -> WHERE(p, a, b); likewise in the other branch."""
-    p, a, b = u.src
-    if u.shape != ():
-        return None
-    if a.op is Op.WHERE and a.src[0] is p:
-        return UOp(Op.WHERE, p, a.src[1], b)
-    if b.op is Op.WHERE and b.src[0] is p:
-        return UOp(Op.WHERE, p, a, b.src[2])
-    return None
-
-
-@rewrites(Op.WHERE)
 def choose_like_a_gate(u: UOp) -> UOp | None:
     """WHERE(p, LOAD(i, b, p & q), b) -> LOAD(i, b, p & q), whose gate chooses already."""
     p, a, b = u.src
@@ -345,27 +258,6 @@ def choose_like_a_gate(u: UOp) -> UOp | None:
         return None
     gate = conjuncts(a.src[2])
     return a if a.src[2] is p or all(_follows(c, gate) for c in conjuncts(p)) else None
-
-
-@rewrites(Op.CAST)
-def cast_to_itself(u: UOp) -> UOp | None:
-    """A CAST to the same dtype is a bit copy. Other pairs of casts stay: each rounds or wraps."""
-    source = u.src[0]
-    return source if source.dtype is u.dtype and source.addrspace is None else None
-
-
-@rewrites(Op.LOAD, Op.STORE)
-def open_gate(u: UOp) -> UOp | None:
-    """Drop a gate that is always true."""
-    if len(u.src) == 3 and truth(u.src[2]) is True:
-        return u.with_src(u.src[:1] if u.op is Op.LOAD else u.src[:2])
-    return None
-
-
-@rewrites(Op.LOAD)
-def closed_gate(u: UOp) -> UOp | None:
-    """A LOAD whose gate is always false -> its alt."""
-    return u.src[1] if len(u.src) == 3 and truth(u.src[2]) is False else None
 
 
 @rewrites(Op.LOAD)
@@ -378,23 +270,16 @@ def read_once(u: UOp) -> UOp | None:
     return None if read is None else UOp(Op.WHERE, p, read, b)
 
 
-SIMPLIFY = FOLD + RuleSet(
+SIMPLIFY = rules_of_table(
+    "simplify",
+    fold_constants,
     decided_by_interval,
     collect_terms,
     divide_terms,
-    divide_twice,
-    divide_remainder,
     reduce_terms,
-    reduce_twice,
     compare_terms,
-    and_condition,
     drop_weaker_bound,
-    choose,
-    choose_condition,
-    choose_twice,
+    choose_both,
     choose_like_a_gate,
-    cast_to_itself,
-    open_gate,
-    closed_gate,
     read_once,
 )

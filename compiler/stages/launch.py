@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from uop.compiler.simplify import int_value
+from uop.compiler.patterns import int_value
 from uop.compiler.stages.expand import flat, shaped
 from uop.compiler.stages.indices import counting
 from uop.compiler.stages.optimize.axes import (

@@ -12,8 +12,9 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
+from uop.compiler.patterns import int_value
 from uop.compiler.rewrite import Rewriter
-from uop.compiler.simplify import fits, int_value, linear_form
+from uop.compiler.simplify import fits, linear_form
 from uop.compiler.stages.expand import ACCESSES
 from uop.compiler.stages.indices import ZERO
 from uop.spec.dtype import dtypes

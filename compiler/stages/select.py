@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from functools import cache
 
+from uop.compiler.patterns import int_value
 from uop.compiler.rewrite import Fired, Rewriter, Rule, RuleSet, quietly, rewrites
-from uop.compiler.simplify import SIMPLIFY, int_value
+from uop.compiler.simplify import SIMPLIFY
 from uop.compiler.stages.indices import counting
 from uop.compiler.stages.launch import launched
 from uop.compiler.stages.neighbours import with_neighbours

@@ -35,7 +35,7 @@ from uop.conformance.suite.levels.graph import (
 )
 from uop.conformance.suite.levels.group import Build, Counts, Generated, Group
 from uop.conformance.suite.levels.invalid import InvalidGroup
-from uop.conformance.suite.levels.kernel import kernels, neutral, schedules
+from uop.conformance.suite.levels.kernel import kernels, neutral, rules, schedules
 from uop.conformance.suite.levels.op import (
     absent,
     calls,
@@ -233,7 +233,7 @@ RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "function": (functions.groups,),
     "graph": (pairs.groups, rewrites.groups, orders.groups, random_graph.groups),
     "twin": (twins.groups,),
-    "kernel": (kernels.groups,),
+    "kernel": (kernels.groups, rules.groups),
     "schedule": (schedules.groups, neutral.groups),
     "device": (devices.groups,),
 }

@@ -2,54 +2,26 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.compiler.counters import PLACES, G, R, value
 from uop.compiler.rewrite import Rule, RuleSet, rewrite
 from uop.compiler.simplify import MOST_CONDITIONS, SIMPLIFY
 from uop.compiler.validity import FALSE
-from uop.spec.args import ConstArg, DTypeArg, RangeArg, SpecialArg
+from uop.spec.args import DTypeArg
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const, param
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
-G = UOp(Op.SPECIAL, index_const(24), arg=SpecialArg("gidx0"))
-R = UOp(Op.RANGE, index_const(5), arg=RangeArg(0))
-PLACES = list(itertools.product(range(24), range(5)))
-MEANING: Mapping[Op, Callable[..., int]] = {
-    Op.ADD: lambda a, b: a + b,
-    Op.SUB: lambda a, b: a - b,
-    Op.MUL: lambda a, b: a * b,
-    Op.NEG: lambda a: -a,
-    Op.MAX: max,
-    Op.IDIV: lambda a, b: a // b,
-    Op.MOD: lambda a, b: a % b,
-    Op.CMPLT: lambda a, b: a < b,
-    Op.CMPNE: lambda a, b: a != b,
-    Op.AND: lambda a, b: a and b,
-    Op.WHERE: lambda p, a, b: a if p else b,
-    Op.CAST: lambda a: a,
-}
 STEPS = (2, 3, 4, 6, 12, 24, 1, 5)
 numbers = st.one_of(st.sampled_from(STEPS), st.integers(-30, 30))
-
-
-def value(root: UOp, g: int, r: int) -> int:
-    """An oracle in Python's integers."""
-    at: dict[UOp, int] = {G: g, R: r}
-    for u in root.toposort():
-        if isinstance(u.arg, ConstArg):
-            at[u] = int(u.arg.value)
-        elif u not in at:
-            at[u] = int(MEANING[u.op](*(at[s] for s in u.src)))
-    return at[root]
 
 
 @st.composite

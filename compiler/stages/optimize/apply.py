@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from uop.compiler.patterns import int_value
 from uop.compiler.rewrite import Fired, Rewriter, quietly
-from uop.compiler.simplify import SIMPLIFY, fits, int_value
+from uop.compiler.simplify import SIMPLIFY, fits
 from uop.compiler.stages.optimize.axes import (
     FOLDED,
     ITEMS,
