@@ -1,6 +1,6 @@
 """Rules by their left sides: `IDIV(IDIV(x, c), d) -> IDIV(x, c * d) if c > 0 and d > 0`.
 
-`rules.toml` has all of a stage, in the order in which they are tried. A pattern with a right side
+`rules.py` has all of a stage, in the order in which they are tried. A pattern with a right side
 is a rule: it is compiled once to a function that matches a node and builds the replacement. It
 applies where that has the dtype and the shape of the node, and no place in memory becomes a value.
 A left side alone shows what a function of that name rewrites.
@@ -13,21 +13,19 @@ side, and a guard, may compute with constants.
 from __future__ import annotations
 
 import ast
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from itertools import product
 from typing import Any, cast
 
 from uop.compiler.rewrite import Rule, RuleSet, rewrites
+from uop.compiler.rules import RULES
 from uop.spec.args import ConstArg, DTypeArg, arg_of
 from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const
 
-TABLE = "rules.toml"
 NODES, BOOLS, PLACE, CONSTANTS = frozenset("xyz"), frozenset("pq"), "i", frozenset("cde")
 SECTIONS: dict[str, DType | None] = {"any": None, "index": dtypes.index}
 """The dtype of the nodes and constants of each section's patterns."""
@@ -122,7 +120,7 @@ class Pattern:
         return Op.__members__[name]
 
     def error(self, what: str) -> ValueError:
-        return ValueError(f"{TABLE}, rule {self.rule}: `{self.text}`: {what}")
+        return ValueError(f"rule {self.rule}: `{self.text}`: {what}")
 
 
 def _names(e: ast.expr | None) -> Iterator[str]:
@@ -136,12 +134,11 @@ def _names(e: ast.expr | None) -> Iterator[str]:
 @cache
 def patterns(stage: str) -> tuple[Pattern, ...]:
     """The patterns of a stage, in their order."""
-    table = tomllib.loads((files(__package__) / TABLE).read_text("utf-8"))
     return tuple(
         Pattern(rule, text, SECTIONS[section])
-        for section, rules in table[stage].items()
+        for section, rules in RULES[stage].items()
         for rule, texts in rules.items()
-        for text in ([texts] if isinstance(texts, str) else texts)
+        for text in texts
     )
 
 
@@ -157,7 +154,7 @@ def rules_of_table(stage: str, *functions: Rule) -> RuleSet:
         is_pattern = all(p.right is not None for p in found)
         rules.append(rule_of(name, found) if is_pattern else by_name.pop(name))
     if by_name:
-        raise ValueError(f"{TABLE} has no left side of {', '.join(by_name)}")
+        raise ValueError(f"compiler/rules.py has no left side of {', '.join(by_name)}")
     return RuleSet(*rules)
 
 

@@ -1,17 +1,20 @@
 """Writes the generated pages of the folder docs: `python -m uop.conformance.reference.docs docs`.
 
 A page in docs/ops has what `uop explain` prints about an op, and a drawing of its example;
-docs/glossary.md has every word of the glossary.
+docs/glossary.md has every word of the glossary, docs/rules.md the rules of the compiler's table.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from uop.compiler.patterns import Pattern, patterns
+from uop.compiler.simplify import SIMPLIFY
 from uop.conformance.reference.glossary import chapters, legend
 from uop.conformance.reference.page import FINDINGS, Page, op_page
 from uop.conformance.reference.section import Section
@@ -31,6 +34,18 @@ GRAPHS = "graphs"
 INDEX = "README.md"
 ARGS = "args.md"
 GLOSSARY = "glossary.md"
+RULES = "rules.md"
+RULES_HEAD = """# Rules of the compiler
+
+The compiler rewrites each node by the first of these rules that applies, sources before users,
+until none applies. `x`, `y` and `z` are nodes, `p` and `q` bools, `i` a place in memory, and `c`,
+`d` and `e` constants, by their values; what comes twice is one node, or one value. The rules about
+an index apply to nodes and constants of that dtype alone. A rule without an `after` is a function
+in `compiler/simplify.py`; the left sides are examples of what it rewrites.
+
+The tests prove each left side by running it and its replacement in the interpreter, and the suite
+draws programs from it: `kernel/MIXED/int32/rule-divide-twice/0` is one.
+"""
 ARGS_HEAD = """# The arg of every op
 
 An example of each as JSON writes it, then its fields. The text writes the same fields:
@@ -53,7 +68,8 @@ The `value` of a CONST is a number, `true` or `false`; of a float dtype it is a 
 
 def files() -> dict[str, str]:
     """Every generated file by its path in the folder docs."""
-    pages = {GLOSSARY: glossary(), f"{OPS}/{INDEX}": _index(), f"{OPS}/{ARGS}": _args()}
+    pages = {GLOSSARY: glossary(), RULES: rules()}
+    pages |= {f"{OPS}/{INDEX}": _index(), f"{OPS}/{ARGS}": _args()}
     for op, declaration in DECLARATIONS.items():
         page = op_page(declaration)
         pages[f"{OPS}/{op.name}.md"] = markdown(page, declaration)
@@ -77,7 +93,7 @@ def stale(folder: Path, wanted: dict[str, str]) -> list[str]:
     """The paths in a folder that are missing, changed, or left over in ops."""
     there = {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
-        for path in [folder / GLOSSARY, *(folder / OPS).rglob("*")]
+        for path in [folder / GLOSSARY, folder / RULES, *(folder / OPS).rglob("*")]
         if path.suffix in (".md", ".svg") and path.is_file()
     }
     return sorted(p for p in wanted.keys() | there.keys() if wanted.get(p) != there.get(p))
@@ -91,6 +107,24 @@ def glossary() -> str:
         parts += [f"**{t.word}**: {' '.join(filter(None, (t.says, t.more)))}\n" for t in words]
     parts += ["## The figures, in their order\n", *_table(("printed", "counts"), legend().lines)]
     return "\n".join(parts) + "\n"
+
+
+def rules() -> str:
+    """The rules of the table in their order: the left sides, and what becomes of them."""
+    parts = [f"{HEAD}{RULES_HEAD}"]
+    for rule in SIMPLIFY.rules:
+        found = [p for p in patterns("simplify") if p.rule == rule.__name__]
+        about = "" if found[0].right else " ".join((rule.__doc__ or "").split())
+        dtype = "" if found[0].dtype is None else f" on {found[0].dtype.name}"
+        parts += [f"## {rule.__name__}{dtype}\n", *([f"{about}\n"] if about else [])]
+        header = ("before", "after", "if") if found[0].right else ("before", "if")
+        rows = [tuple(f"`{ast.unparse(e)}`" if e else "" for e in _shown(p)) for p in found]
+        parts += [*_table(header, rows), ""]
+    return "\n".join(parts)
+
+
+def _shown(p: Pattern) -> tuple[ast.expr | None, ...]:
+    return (p.left, p.right, p.guard) if p.right else (p.left, p.guard)
 
 
 def markdown(page: Page, declaration: OpDef) -> str:

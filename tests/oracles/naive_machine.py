@@ -291,4 +291,6 @@ def scalar(u: UOp, operands: list[int]) -> int:
     if u.op is Op.CAST:
         assert isinstance(u.arg, DTypeArg)
         return wrapped(operands[0], u.arg.dtype)
+    if u.op is Op.NEG:
+        return wrapped(-operands[0], u.dtype)
     return wrapped(int(INFIX[u.op](operands[0], operands[1])), u.dtype)
