@@ -84,7 +84,7 @@ class Pattern:
         """The dtypes that its nodes may have."""
         if self.dtype is not None:
             return (self.dtype,)
-        return (dtypes.bool,) if BOOLS.issuperset(self.names) else VALUES
+        return (dtypes.bool,) if BOOLS.issuperset(self.names) else tuple(VALUES)
 
     def constants(self, numbers: Iterable[int]) -> Iterator[dict[str, int]]:
         """Values for its constants that the guard takes, of these numbers."""
@@ -103,7 +103,7 @@ class Pattern:
 
         def node(e: ast.expr) -> UOp:
             match e:
-                case ast.Constant(value=value):
+                case ast.Constant(value=int() as value):
                     return const(value, dtypes.bool if isinstance(value, bool) else dtype)
                 case ast.Name(id=name):
                     return const(constants[name], dtype) if name in constants else leaf(name)
