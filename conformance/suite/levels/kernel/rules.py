@@ -122,7 +122,7 @@ class _Kernel:
         def leaf(name: str) -> UOp:
             if name == PLACE:
                 return at(target, here) if pattern.op is Op.STORE else at(held, position)
-            return self._counted(name) if home is dtypes.index else self._read(name)
+            return self._index(name, number) if home is dtypes.index else self._read(name)
 
         try:
             value = pattern.graph(home, constants, leaf)
@@ -139,8 +139,15 @@ class _Kernel:
         shift = PLACES * ("pqxyz".index(name) % 3) + 1
         return load(self.memories[slot].param, modulo(plus(flat(self.counters), shift), 3 * PLACES))
 
-    def _counted(self, name: str) -> UOp:
-        """Return an index of counters, or a condition on one."""
-        x, y = plus(self.counters[0], -BELOW), self.counters[1]
-        conditions = {"p": UOp(Op.CMPLT, x, index_const(3)), "q": UOp(Op.CMPLT, index_const(1), y)}
-        return {"x": x, "y": y, "z": times(y, 3), **conditions}[name]
+    def _index(self, name: str, number: int) -> UOp:
+        """Return a condition on counters, or an index: by turns a sum, a counter, or data."""
+        x, y = self.counters
+        below = plus(x, -BELOW)
+        turns = {
+            "x": (below, x, cast(self._read("x"), dtypes.index)),
+            "y": (y, y, cast(self._read("y"), dtypes.index)),
+            "z": (times(y, 3),),
+            "p": (UOp(Op.CMPLT, below, index_const(3)),),
+            "q": (UOp(Op.CMPLT, index_const(1), y),),
+        }[name]
+        return turns[number % len(turns)]
