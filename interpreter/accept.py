@@ -17,6 +17,7 @@ from uop.spec.graph import inlined, kind_of, slots_of
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
+from uop.spec.walk import rebuild
 
 TRUNCATED = {Op.CDIV: Op.IDIV, Op.CMOD: Op.MOD}
 """The ops that CDIV and CMOD become where a profile makes all divisions round toward zero."""
@@ -76,12 +77,12 @@ def _as_declared(root: UOp, profile: Profile) -> UOp:
     fills, truncates = profile.pad_fill == "zero", profile.int_div == "trunc"
     if not (fills or truncates):
         return root
-    new: dict[UOp, UOp] = {}
-    for u in root.toposort():
-        same = u.with_src(new[s] for s in u.src)
+
+    def declared(u: UOp, src: list[UOp]) -> UOp:
         if fills and u.op is Op.PAD and arg_of(u, PadArg).fill is PadFill.INVALID:
-            same = UOp(u.op, *same.src, arg=PadArg(PadFill.ZERO), tag=u.tag)
-        elif u.op in TRUNCATED and profile.truncates(u.dtype):
-            same = UOp(TRUNCATED[u.op], *same.src, tag=u.tag)
-        new[u] = same
-    return new[root]
+            return UOp(u.op, *src, arg=PadArg(PadFill.ZERO), tag=u.tag)
+        if u.op in TRUNCATED and profile.truncates(u.dtype):
+            return UOp(TRUNCATED[u.op], *src, tag=u.tag)
+        return u.with_src(src)
+
+    return rebuild(root, declared)

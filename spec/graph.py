@@ -231,15 +231,13 @@ def all_replaced(roots: Iterable[UOp], new: Mapping[UOp, UOp]) -> list[UOp]:
     done: dict[UOp, UOp] = dict(new)
     for u in toposort(roots, lambda v: () if v in new else outside_bodies(v)):
         if u not in done:
-            done[u] = over(u, done)
+            done[u] = over(u, [done[s] for s in outside_bodies(u)])
     return [done[root] for root in roots]
 
 
-def over(u: UOp, done: Mapping[UOp, UOp]) -> UOp:
-    """Rebuild a node over its rewritten sources; the body that it calls stays."""
-    operands = outside_bodies(u)
-    body = u.src[: len(u.src) - len(operands)]
-    return u.with_src((*body, *(done[s] for s in operands)))
+def over(u: UOp, operands: Sequence[UOp]) -> UOp:
+    """A node over other operands; the body that it calls stays."""
+    return u.with_src((*u.src[: len(u.src) - len(operands)], *operands))
 
 
 def inlined(root: UOp) -> UOp:
@@ -264,7 +262,7 @@ def all_inlined(
         elif u.op is Op.GETTUPLE and done[u.src[0]].op is Op.TUPLE:
             done[u] = done[u.src[0]].src[arg_of(u, GetTupleArg).idx]
         else:
-            new = over(u, done) if u.op is Op.CALL else u.with_src(done[s] for s in u.src)
+            new = over(u, [done[s] for s in (u.src[1:] if u.op is Op.CALL else u.src)])
             done[u] = new if new.dtype is dtypes.void else rewritten(new)
     return done
 

@@ -44,6 +44,29 @@ def toposort(roots: Iterable[N], sources: Callable[[N], Sequence[N]]) -> list[N]
     return order
 
 
+def rebuild(
+    root: M,
+    visit: Callable[[M, list[T]], T],
+    sources: Callable[[M], Sequence[M]] | None = None,
+    done: dict[M, T] | None = None,
+) -> T:
+    """What a graph becomes: `visit` gets each node, and what its sources have become.
+
+    `done` gets what each node becomes. What it has before is not visited, nor what is below that
+    alone.
+    """
+    below = sources or all_sources
+    done = {} if done is None else done
+    for u in toposort([root], lambda v: () if v in done else below(v)):
+        if u not in done:
+            done[u] = visit(u, [done[s] for s in below(u)])
+    return done[root]
+
+
+def all_sources(node: M) -> tuple[M, ...]:
+    return node.src
+
+
 def kept_with_root(find: Callable[[N], T]) -> Callable[[N], T]:
     """Cache the result of `find` while its node lives. The result must not hold the node."""
     known: WeakKeyDictionary[N, T] = WeakKeyDictionary()

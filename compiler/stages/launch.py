@@ -27,6 +27,7 @@ from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims, index_const
+from uop.spec.walk import rebuild
 
 GROUPS = (AxisType.GLOBAL, AxisType.THREAD)
 GROUP_REDUCE = AxisType.GROUP_REDUCE
@@ -117,23 +118,22 @@ def _through_memory(
         raise UnsupportedError("a fold shared by no work items")
     fresh = 1 + max(map(id_of, axes(body)))
     is_first = UOp(Op.CMPLT, UOp(Op.MOD, item, index_const(sharing)), index_const(1))
-    new: dict[UOp, UOp] = {}
-    for u in order:
-        src = [new[s] for s in u.src]
+
+    def combined(u: UOp, src: list[UOp]) -> UOp:
         if u in folds:
             if any(type_of(r) in FOLDED for r in inside[u]):
                 raise UnsupportedError("a fold that a workgroup shares, inside another one")
             slot = folds.index(u)
             parts = _Sharing(u, item, sharing, slot, fresh + slot, warp)
-            new[u] = parts.combined(_own_part(u, src))
-        elif u.op is Op.STORE and inside[u].isdisjoint(shared):
+            return parts.combined(_own_part(u, src))
+        if u.op is Op.STORE and inside[u].isdisjoint(shared):
             shape = src[1].shape
             gate = flat(is_first, shape) if shape else is_first
             gate = UOp(Op.WHERE, gate, src[2], FALSE) if len(src) > 2 else gate
-            new[u] = u.with_src([*src[:2], gate])
-        else:
-            new[u] = u.with_src(src)
-    return new[body]
+            return u.with_src([*src[:2], gate])
+        return u.with_src(src)
+
+    return rebuild(body, combined)
 
 
 def _own_part(u: UOp, src: Sequence[UOp]) -> UOp:
@@ -244,13 +244,11 @@ def _product(ranges: Sequence[UOp]) -> UOp:
 
 def _replaced(body: UOp, digits: Mapping[UOp, UOp]) -> UOp:
     """Replace RANGEs by digits and drop their ENDs."""
-    new: dict[UOp, UOp] = dict(digits)
-    for u in body.toposort():
-        if u not in new:
-            src = [new[s] for s in u.src]
-            closes = u.op is Op.END and u.src[1] in digits
-            new[u] = src[0] if closes else u.with_src(src)
-    return new[body]
+
+    def replaced(u: UOp, src: list[UOp]) -> UOp:
+        return src[0] if u.op is Op.END and u.src[1] in digits else u.with_src(src)
+
+    return rebuild(body, replaced, done=dict(digits))
 
 
 def _bound(u: UOp) -> int:

@@ -17,6 +17,7 @@ from uop.compiler.targets.target import Target
 from uop.spec.graph import WRITES, base_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
+from uop.spec.walk import rebuild
 
 Terms = frozenset[tuple[UOp, int]]
 
@@ -41,16 +42,17 @@ def with_neighbours(body: UOp, target: Target) -> UOp:
     first = {u: (v, k) for v in _vectors(loads, target) for k, u in enumerate(v)}
     groups = _groups(order, target)
     new: dict[UOp, UOp] = {}
-    for u in order:
+
+    def at_once(u: UOp, src: list[UOp]) -> UOp:
         if u in first:
             accesses, k = first[u]
-            new[u] = UOp(Op.INDEX, _at_once(accesses, new), index_const(k))
-        elif u in groups:
+            return UOp(Op.INDEX, _at_once(accesses, new), index_const(k))
+        if u in groups:
             effects = [_at_once(e, new) if len(e) > 1 else new[e[0]] for e in groups[u]]
-            new[u] = UOp(Op.GROUP, *effects) if len(effects) > 1 else effects[0]
-        else:
-            new[u] = _whole(u.with_src([new[s] for s in u.src]))
-    return new[body]
+            return UOp(Op.GROUP, *effects) if len(effects) > 1 else effects[0]
+        return _whole(u.with_src(src))
+
+    return rebuild(body, at_once, done=new)
 
 
 def _written_before(order: Sequence[UOp]) -> set[UOp]:

@@ -16,12 +16,12 @@ from uop.compiler.stages.launch import is_work_item
 from uop.compiler.stages.optimize.axes import FOLDED, id_of, type_of
 from uop.spec.args import AddrSpace, AxisType, RangeArg
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import WRITES, accessed, base_of, kernels, outside, over, slot_of
+from uop.spec.graph import WRITES, accessed, base_of, kernels, over, slot_of
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.kernel.loops import with_joined_loops
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
-from uop.spec.walk import toposort
+from uop.spec.walk import outside_bodies, rebuild, toposort
 
 Fits = Callable[[UOp], bool]
 """Whether the kernel of a CALL runs in one launch as it is."""
@@ -37,14 +37,14 @@ def in_nests(root: UOp, fits: Fits) -> UOp:
 
     UnsupportedError for a STORE in two loops over one RANGE.
     """
-    new: dict[UOp, UOp] = {}
-    for u in outside(root) if kernels(root) else ():
-        new[u] = over(u, new)
-        if u.op is Op.CALL and u.src[0].op is Op.SINK:
-            body = _closed_once(u.src[0])
-            call = new[u].with_src([body, *new[u].src[1:]])
-            new[u] = call if fits(call) else _in_sequence(call, _split(call))
-    return new.get(root, root)
+
+    def fitting(u: UOp, operands: list[UOp]) -> UOp:
+        if u.op is not Op.CALL or u.src[0].op is not Op.SINK:
+            return over(u, operands)
+        call = u.with_src([_closed_once(u.src[0]), *operands])
+        return call if fits(call) else _in_sequence(call, _split(call))
+
+    return rebuild(root, fitting, outside_bodies) if kernels(root) else root
 
 
 def _closed_once(body: UOp) -> UOp:
@@ -67,32 +67,36 @@ def _apart(body: UOp) -> UOp:
     """
     order = body.toposort()
     fresh = count(1 + max(id_of(r) for r in order if r.op is Op.RANGE))
-    new: dict[UOp, UOp] = {}
     closed: set[UOp] = set()
-    for u in order:
-        new[u] = u.with_src([new[s] for s in u.src])
+
+    def apart(u: UOp, src: list[UOp]) -> UOp:
+        v = u.with_src(src)
         if u.op in CLOSES:
-            again = closed.intersection(new[u].src[1:]).union(_loops_to_fold(new[u]))
-            new[u] = _over_copies(new[u], again, fresh) if again else new[u]
-            closed.update(new[u].src[1:])
-    if _count_writes(new[body].toposort()) != _count_writes(order):
+            again = closed.intersection(v.src[1:]).union(_loops_to_fold(v))
+            v = _over_copies(v, again, fresh) if again else v
+            closed.update(v.src[1:])
+        return v
+
+    after = rebuild(body, apart)
+    if _count_writes(after.toposort()) != _count_writes(order):
         raise UnsupportedError("a kernel with a STORE in two loops over one RANGE")
-    return new[body]
+    return after
 
 
 def _over_copies(closer: UOp, ranges: set[UOp], fresh: Iterator[int]) -> UOp:
     """An END or REDUCE over copies of RANGEs, and of those that these bound."""
-    order = closer.toposort()
-    inside = open_ranges(order)
-    new: dict[UOp, UOp] = {}
-    for u in order:
-        if u is closer or not inside[u].isdisjoint(ranges):
-            new[u] = u.with_src([new.get(s, s) for s in u.src])
-            if u.op is Op.RANGE:
-                is_fold = closer.op is Op.REDUCE and u in ranges
-                arg = RangeArg(next(fresh), AxisType.REDUCE if is_fold else type_of(u))
-                new[u] = UOp(Op.RANGE, *new[u].src, arg=arg, tag=u.tag)
-    return new[closer]
+    inside = open_ranges(closer.toposort())
+
+    def over_copies(u: UOp, src: list[UOp]) -> UOp:
+        if u is not closer and inside[u].isdisjoint(ranges):
+            return u
+        if u.op is not Op.RANGE:
+            return u.with_src(src)
+        is_fold = closer.op is Op.REDUCE and u in ranges
+        arg = RangeArg(next(fresh), AxisType.REDUCE if is_fold else type_of(u))
+        return UOp(Op.RANGE, *src, arg=arg, tag=u.tag)
+
+    return rebuild(closer, over_copies)
 
 
 def _count_writes(order: Iterable[UOp]) -> int:

@@ -30,6 +30,7 @@ from uop.spec.graph import WRITES, base_of
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, index_const
+from uop.spec.walk import rebuild
 
 WITHIN = (AxisType.UNROLL, AxisType.LOCAL, AxisType.UPCAST, AxisType.WARP)
 """The axes of a tile, as they lie in LOCAL memory: neighbours are read at once, as a vector by one
@@ -239,11 +240,11 @@ def in_two_parts(body: UOp) -> UOp:
             turns |= {p: p.src[1].substitute(turn) for p in places}
     if not smaller:
         return body
-    new: dict[UOp, UOp] = {}
-    for u in order:
-        src = [new[s] for s in u.src]
-        new[u] = smaller.get(u) or u.with_src([src[0], turns[u]] if u in turns else src)
-    return new[body]
+
+    def in_turns(u: UOp, src: list[UOp]) -> UOp:
+        return smaller.get(u) or u.with_src([src[0], turns[u]] if u in turns else src)
+
+    return rebuild(body, in_turns)
 
 
 def _fold_of(memory: UOp, places: Sequence[UOp], order: Sequence[UOp]) -> UOp | None:

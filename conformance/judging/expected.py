@@ -20,6 +20,7 @@ from uop.spec.graph import slot_of, written
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import DIVISIONS, FLOOR_DIVISIONS, Op
 from uop.spec.uop import UOp
+from uop.spec.walk import rebuild
 
 Results = tuple[Accepted, ...]
 """The accepted results of each output of a program on one batch."""
@@ -81,11 +82,12 @@ def may_end(root: UOp, batches: Sequence[Mapping[int, Array]], profile: Profile)
 def _as_divided(root: UOp, profile: Profile) -> UOp:
     """The program with the divisions of the profile: truncation may make another divisor zero."""
     truncating = {floors: truncates for truncates, floors in TRUNCATED.items()}
-    replaced: dict[UOp, UOp] = {}
-    for u in root.toposort():
+
+    def divided(u: UOp, src: list[UOp]) -> UOp:
         op = truncating.get(u.op, u.op) if profile.truncates(u.dtype) else u.op
-        replaced[u] = UOp(op, *(replaced[s] for s in u.src), arg=u.arg, tag=u.tag)
-    return replaced[root]
+        return UOp(op, *src, arg=u.arg, tag=u.tag)
+
+    return rebuild(root, divided)
 
 
 def truncates(root: UOp, profile: Profile) -> bool:

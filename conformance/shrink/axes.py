@@ -16,7 +16,7 @@ from uop.spec.ops.names import Op
 from uop.spec.properties.shape import fixed, index_value, index_values
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, dims, index_const
-from uop.spec.walk import free_params
+from uop.spec.walk import free_params, outside_bodies, rebuild
 
 New = dict[UOp, UOp]
 """What stands for each node so far."""
@@ -89,18 +89,17 @@ def _of_shape(leaf: UOp, shape: Iterable[int]) -> UOp:
 
 def _following(root: UOp, new: New, cut: Cut) -> UOp:
     """A graph over new leaves."""
-    for u in outside(root):
+
+    def following(u: UOp, src: list[UOp]) -> UOp:
         if u.op is Op.FUNCTION:
-            new[u] = _called(u, new, cut)
-        elif u.op in GROWING:
-            new[u] = GROWING[u.op](u, new[u.src[0]], cut)
-        elif u.op is Op.INDEX:
-            new[u] = _indexed(u, new)
-        elif u.op in FOLLOWING:
-            new[u] = FOLLOWING[u.op](u, new[u.src[0]])
-        elif u not in new:
-            new[u] = over(u, new)
-    return new[root]
+            return _called(u, new, cut)
+        if u.op in GROWING:
+            return GROWING[u.op](u, src[0], cut)
+        if u.op is Op.INDEX:
+            return _indexed(u, new)
+        return FOLLOWING[u.op](u, src[0]) if u.op in FOLLOWING else over(u, src)
+
+    return rebuild(root, following, outside_bodies, new)
 
 
 def _called(u: UOp, new: New, cut: Cut) -> UOp:

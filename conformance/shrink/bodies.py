@@ -11,7 +11,7 @@ from uop.spec.graph import calls, slot_of
 from uop.spec.kernel.listing import Listing
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
-from uop.spec.walk import free_params, outside_bodies, toposort
+from uop.spec.walk import free_params, outside_bodies, rebuild, toposort
 
 Edit = Mapping[UOp, UOp | None]
 """What replaces nodes; None drops one."""
@@ -25,12 +25,12 @@ def edited(body: UOp, new: Edit, moved: Callable[[UOp, UOp], UOp] = lambda old, 
     dependencies. A loop whose RANGE is replaced ends. `moved` is applied to each other old node
     and what it is over its new sources.
     """
-    done: dict[UOp, UOp | None] = dict(new)
-    for u in toposort([body], lambda v: () if v in new else v.src):
-        if u not in done:
-            over = _over(u, [done[s] for s in u.src])
-            done[u] = None if over is None else moved(u, over)
-    return done[body]
+
+    def kept(u: UOp, src: list[UOp | None]) -> UOp | None:
+        over = _over(u, src)
+        return None if over is None else moved(u, over)
+
+    return rebuild(body, kept, done=dict(new))
 
 
 def with_bodies(root: UOp, bodies: Edit, new: Edit | None = None) -> UOp | None:
@@ -53,10 +53,7 @@ def with_bodies(root: UOp, bodies: Edit, new: Edit | None = None) -> UOp | None:
         body, slots = edits[u.src[0]]
         return _plain(u, (body, *(sources[slot] for slot in slots)))
 
-    for u in toposort([root], lambda v: () if v in done else outside_bodies(v)):
-        if u not in done:
-            done[u] = rebuilt(u, [done[s] for s in outside_bodies(u)])
-    return done[root]
+    return rebuild(root, rebuilt, outside_bodies, done)
 
 
 def _packed(body: UOp) -> tuple[UOp, list[int]]:

@@ -12,6 +12,7 @@ from uop.conformance.shrink.search import PLACED, Search, Step, devices_of
 from uop.spec.args import Device
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
+from uop.spec.walk import rebuild
 
 Where = Callable[[Device], Device]
 
@@ -51,15 +52,12 @@ def _instead(gone: str, kept: str, device: Device) -> Device:
 
 def _placed(candidate: Candidate, where: Where) -> Candidate:
     """The program with its values on other devices, without copies that stay where they are."""
-    new: dict[UOp, UOp] = {}
-    for u in candidate.root.toposort():
-        sources = [new[s] for s in u.src]
+
+    def placed(u: UOp, src: list[UOp]) -> UOp:
         arg = replace(u.arg, device=where(u.arg.device)) if isinstance(u.arg, PLACED) else u.arg
-        if _is_copy(u, sources, where):
-            new[u] = sources[0]
-        else:
-            new[u] = UOp(u.op, *sources, arg=arg, tag=u.tag)
-    return with_used_inputs(new[candidate.root], candidate.inputs)
+        return src[0] if _is_copy(u, src, where) else UOp(u.op, *src, arg=arg, tag=u.tag)
+
+    return with_used_inputs(rebuild(candidate.root, placed), candidate.inputs)
 
 
 def _is_copy(u: UOp, sources: list[UOp], where: Where) -> bool:

@@ -45,6 +45,7 @@ from uop.spec.graph import LEAVES, inlined, kind_of, outside, over
 from uop.spec.ops.names import Op
 from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp
+from uop.spec.walk import outside_bodies, rebuild
 
 PLACES = 12
 """At most so many places of a repro in one program are tried."""
@@ -221,11 +222,12 @@ def _forms(start: Candidate, failure: CaseFailure, probe: Probe) -> Iterator[Can
 
 def decomposed(root: UOp) -> UOp:
     """A program with the decompositions of its decomposed ops in their place."""
-    done: dict[UOp, UOp] = {}
-    for u in outside(root):
-        new = over(u, done)
-        done[u] = new.decompose() or new
-    return done[root]
+
+    def smaller(u: UOp, operands: list[UOp]) -> UOp:
+        new = over(u, operands)
+        return new.decompose() or new
+
+    return rebuild(root, smaller, outside_bodies)
 
 
 def _fails(found: CaseFailure | None, failure: CaseFailure) -> bool:

@@ -30,7 +30,7 @@ from uop.spec.graph import (
 )
 from uop.spec.ops.names import SOURCES, Op
 from uop.spec.uop import UOp, param
-from uop.spec.walk import free_params, outside_bodies, toposort
+from uop.spec.walk import free_params, outside_bodies, rebuild, toposort
 
 DEPTHS = (1, 2, 3, 5)
 ROUNDS = 24
@@ -106,16 +106,16 @@ def one_element(candidate: Candidate, failure: CaseFailure) -> Iterator[Step]:
 
 def _at_element(candidate: Candidate, output: UOp, element: int) -> Candidate:
     place = np.unravel_index(element, output.shape)
-    new: dict[UOp, UOp] = {}
     inputs: dict[int, Array] = {}
-    for u in outside(output):
-        if u.op is Op.PARAM:
-            slot = slot_of(u)
-            new[u] = param(slot, (), u.dtype)
-            inputs[slot] = np.broadcast_to(candidate.inputs[slot], output.shape)[place].reshape(())
-        else:
-            new[u] = u.with_src(new[s] for s in u.src) if is_computing(u) else u
-    return Candidate(new[output], inputs)
+
+    def at_place(u: UOp, src: list[UOp]) -> UOp:
+        if u.op is not Op.PARAM:
+            return u.with_src(src) if is_computing(u) else u
+        slot = slot_of(u)
+        inputs[slot] = np.broadcast_to(candidate.inputs[slot], output.shape)[place].reshape(())
+        return param(slot, (), u.dtype)
+
+    return Candidate(rebuild(output, at_place), inputs)
 
 
 def single_outputs(root: UOp, inputs: Mapping[int, Array]) -> Iterator[Step]:

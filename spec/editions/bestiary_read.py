@@ -39,7 +39,7 @@ from uop.spec.ops.names import Op
 from uop.spec.properties.shape import fixed, size_of
 from uop.spec.text.codec import decode_scalar
 from uop.spec.uop import UOp, const, dims, index_const
-from uop.spec.walk import toposort
+from uop.spec.walk import rebuild
 
 if TYPE_CHECKING:
     from uop.spec.editions.edition import Reading
@@ -226,15 +226,15 @@ def _value_if(condition: UOp, root: UOp) -> UOp:
     def sources(u: UOp) -> Sequence[UOp]:
         return () if u.dtype is dtypes.void else u.src
 
-    done: dict[UOp, UOp] = {}
-    for u in toposort([root], sources):
-        v = u.with_src([done[s] for s in sources(u)]) if sources(u) else u
-        if v.op is Op.LOAD and v.arg == LoadArg() and v.shape == condition.shape:
-            target, alt, gate = (*v.src, const(0, v.dtype), condition)[:3]
-            both = condition if gate is condition else UOp(Op.AND, condition, gate)
-            v = UOp(Op.LOAD, target, alt, both)
-        done[u] = v
-    return done[root]
+    def gated(u: UOp, src: list[UOp]) -> UOp:
+        v = u.with_src(src) if src else u
+        if v.op is not Op.LOAD or v.arg != LoadArg() or v.shape != condition.shape:
+            return v
+        target, alt, gate = (*v.src, const(0, v.dtype), condition)[:3]
+        both = condition if gate is condition else UOp(Op.AND, condition, gate)
+        return UOp(Op.LOAD, target, alt, both)
+
+    return rebuild(root, gated, sources)
 
 
 def read_endif(reading: Reading, src: Src, arg: None) -> UOp:

@@ -35,7 +35,7 @@ def without_stores(roots: Iterable[UOp]) -> dict[UOp, UOp]:
         elif u.op is Op.AFTER:
             done[u] = done[u.src[0]]
         elif u.dtype is not dtypes.void and u.op not in LEAVES:
-            done[u] = over(u, done)
+            done[u] = over(u, [done[s] for s in outside_bodies(u)])
         else:
             done[u] = u
     return done

@@ -154,7 +154,7 @@ def with_graphs(roots: Iterable[UOp]) -> tuple[dict[UOp, UOp], dict[UOp, UOp]]:
             done[u] = done[_GRAPHS[u]]
             held[done[u]] = u
         else:
-            done[u] = over(u, done)
+            done[u] = over(u, [done[s] for s in outside_bodies(u)])
     return done, held
 
 

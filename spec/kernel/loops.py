@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
+from uop.spec.walk import rebuild
 
 
 def with_joined_loops(body: UOp) -> UOp:
@@ -54,9 +55,9 @@ def _effects(u: UOp) -> tuple[UOp, ...]:
 
 def _distinct(body: UOp) -> UOp:
     """A body whose SINK and GROUPs name each effect once."""
-    new: dict[UOp, UOp] = {}
-    for u in body.toposort():
-        src = [new[s] for s in u.src]
+
+    def distinct(u: UOp, src: list[UOp]) -> UOp:
         src = [*dict.fromkeys(src)] if u.op in (Op.SINK, Op.GROUP) else src
-        new[u] = src[0] if u.op is Op.GROUP and len(src) == 1 else u.with_src(src)
-    return new[body]
+        return src[0] if u.op is Op.GROUP and len(src) == 1 else u.with_src(src)
+
+    return rebuild(body, distinct)

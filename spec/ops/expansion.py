@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, cast
 
@@ -23,7 +23,7 @@ from uop.spec.args import (
 from uop.spec.dtype import DType, Kind, Number, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.ops.sizes import shape_node, size_node
-from uop.spec.walk import toposort
+from uop.spec.walk import rebuild
 
 if TYPE_CHECKING:
     from uop.spec.registry import Build, Node
@@ -129,7 +129,7 @@ def _at(build: Build, root: Node, position: Position) -> Node:
             return _lanes_at(build, u, src[0], position)
         return _like(build, u, src)
 
-    return _rebuilt(root, new, lambda u: () if u.op is Op.CONTRACT else u.src)
+    return rebuild(root, new, lambda u: () if u.op is Op.CONTRACT else u.src)
 
 
 def _side_by_side(build: Build, u: Node, position: Position) -> Node:
@@ -190,7 +190,7 @@ def _by_axes(build: Build, root: Node) -> Node:
         folded = build(Op.REDUCE, stacked, arg=ReduceArg(arg.op, axes))
         return build(Op.RESHAPE, folded, shape_node(build, u.shape))
 
-    return _rebuilt(root, new, lambda u: u.src)
+    return rebuild(root, new)
 
 
 def _is_counted(r: Node) -> bool:
@@ -202,7 +202,7 @@ def _put(build: Build, root: Node, old: Node, value: Node) -> Node:
     def new(u: Node, src: list[Node]) -> Node:
         return value if u is old else _like(build, u, src)
 
-    return _rebuilt(root, new, lambda u: () if u is old else u.src)
+    return rebuild(root, new, lambda u: () if u is old else u.src)
 
 
 def _empty(build: Build, u: Node) -> Node:
@@ -246,18 +246,6 @@ def all_reduce(build: Build, u: Node) -> Node:
     handed = build(Op.LOAD, copies, arg=LoadArg(arg.device))
     one = build(Op.REPLICATED, handed, arg=ReplicatedArg((0,)))
     return build(Op.RESHAPE, one, shape_node(build, u.shape))
-
-
-def _rebuilt(
-    root: Node,
-    new: Callable[[Node, list[Node]], Node],
-    sources: Callable[[Node], Sequence[Node]],
-) -> Node:
-    """Rebuild a graph, sources first."""
-    done: dict[Node, Node] = {}
-    for u in toposort([root], sources):
-        done[u] = new(u, [done[s] for s in sources(u)])
-    return done[root]
 
 
 def _like(build: Build, u: Node, src: list[Node]) -> Node:

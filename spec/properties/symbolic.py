@@ -22,11 +22,11 @@ from uop.spec.args import Arg, ConstArg, ParamArg, arg_of
 from uop.spec.conditions.labels import SIZES_C1
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError, users_line
-from uop.spec.graph import outside, over, replaced, slot_of, without_order
+from uop.spec.graph import over, replaced, slot_of, without_order
 from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.properties.shape import is_fixed, size_of
 from uop.spec.registry import DECLARATIONS, Sizes
-from uop.spec.walk import CALLS, free_params, kept_with_root, outside_bodies, toposort
+from uop.spec.walk import CALLS, free_params, kept_with_root, outside_bodies, rebuild, toposort
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -122,10 +122,11 @@ def with_bound_variables(root: UOp) -> UOp:
     """Replace every BIND of a graph by its value."""
     if not any(u.op is Op.BIND for u in root.toposort()):
         return root
-    done: dict[UOp, UOp] = {}
-    for u in root.toposort():
-        done[u] = done[u.src[1]] if u.op is Op.BIND else u.with_src(done[s] for s in u.src)
-    return done[root]
+
+    def bound(u: UOp, src: list[UOp]) -> UOp:
+        return src[1] if u.op is Op.BIND else u.with_src(src)
+
+    return rebuild(root, bound)
 
 
 def trials(of: Iterable[UOp]) -> list[tuple[tuple[UOp, int], ...]]:
@@ -300,20 +301,21 @@ def _called(build: Builder, body: UOp, arguments: Sequence[UOp]) -> UOp:
 
 def _without_numbers(root: UOp) -> UOp:
     """Leave out the arguments of kernels that are numbers, since their bodies have them."""
-    done: dict[UOp, UOp] = {}
-    for u in outside(root):
-        done[u] = over(u, done)
-        if u.op is Op.CALL:
-            body, *arguments = done[u].src
-            read = {slot_of(p): p for p in free_params(body)}
-            left = [k for k, a in enumerate(arguments) if k in read or a.op is not Op.CONST]
-            moved = {
-                read[k]: type(root)(Op.PARAM, *read[k].src, arg=replace(_arg(read[k]), slot=slot))
-                for slot, k in enumerate(left)
-                if k in read
-            }
-            done[u] = u.with_src([replaced(body, moved), *(arguments[k] for k in left)])
-    return done[root]
+
+    def without_numbers(u: UOp, operands: list[UOp]) -> UOp:
+        if u.op is not Op.CALL:
+            return over(u, operands)
+        body = u.src[0]
+        read = {slot_of(p): p for p in free_params(body)}
+        left = [k for k, a in enumerate(operands) if k in read or a.op is not Op.CONST]
+        moved = {
+            read[k]: type(root)(Op.PARAM, *read[k].src, arg=replace(_arg(read[k]), slot=slot))
+            for slot, k in enumerate(left)
+            if k in read
+        }
+        return u.with_src([replaced(body, moved), *(operands[k] for k in left)])
+
+    return rebuild(root, without_numbers, outside_bodies)
 
 
 def _folded(build: Builder, u: UOp) -> UOp:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 from flint import arb, ctx, fmpq
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from uop.interpreter.numeric import bounds
@@ -57,6 +57,7 @@ def test_log2(x: float) -> None:
 @given(positive.filter(lambda x: not 0.99 < x < 1.01), exponents)
 def test_power(x: float, exponent: float) -> None:
     y = exponent / math.log2(x)
+    assume(y)  # A subnormal exponent may have no half.
     assert at_once(bounds.power, lambda x, y: (x.log() * y).exp(), x, y)
     assert bounds.power(-x, y, 192) == bounds.power(x, y, 192)
 

@@ -12,10 +12,11 @@ from uop.compiler.rewrite import Fired, Rewriter, RuleSet, quietly, rewrites
 from uop.compiler.stages.optimize.apply import apply
 from uop.spec.args import AxisType, RangeArg, arg_of
 from uop.spec.errors import users_line
-from uop.spec.graph import kernel_calls, outside
+from uop.spec.graph import kernel_calls
 from uop.spec.kernel.optimization import OPTIMIZE_C1, Optimization
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
+from uop.spec.walk import outside_bodies, rebuild
 
 Sequences = Sequence[Sequence[Optimization]]
 """The sequence of each kernel, by its number; further kernels have none."""
@@ -43,14 +44,12 @@ def optimize(root: UOp, fired: Fired = quietly, sequences: Sequences | Choose = 
 
 def _with_bodies(root: UOp, bodies: dict[UOp, UOp]) -> UOp:
     """Give each CALL its new body. Kernels may share a body but not their optimizations."""
-    new: dict[UOp, UOp] = {}
-    for u in outside(root):
-        if u.op is Op.CALL:
-            arguments = [new[s] for s in u.src[1:]]
-            new[u] = u.with_src([bodies.get(u, u.src[0]), *arguments])
-        else:
-            new[u] = u.with_src([new[s] for s in u.src])
-    return new[root]
+
+    def with_body(u: UOp, operands: list[UOp]) -> UOp:
+        body = [bodies.get(u, u.src[0])] if u.op is Op.CALL else []
+        return u.with_src([*body, *operands])
+
+    return rebuild(root, with_body, outside_bodies)
 
 
 @rewrites(Op.RANGE)

@@ -56,6 +56,7 @@ from uop.spec.kernel.optimization import (
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import variables
 from uop.spec.uop import UOp, const, index_const
+from uop.spec.walk import rebuild
 
 OF_WORKGROUPS = (*ITEMS, AxisType.GROUP_REDUCE)
 
@@ -183,9 +184,8 @@ def _gated(body: UOp, r: UOp, valid: UOp) -> UOp:
     order = body.toposort()
     inside = open_ranges(order)
     ended = {v for u in order if u.op is Op.END and u.src[1] is r for v in u.src[0].toposort()}
-    new: dict[UOp, UOp] = {}
-    for u in order:
-        src = [new[s] for s in u.src]
+
+    def gated(u: UOp, src: list[UOp]) -> UOp:
         if u.op is Op.LOAD and r in inside[u]:
             alt = src[1] if len(src) > 1 else const(0, u.dtype)
             src = [src[0], alt, _both(valid, src[2:])]
@@ -195,8 +195,9 @@ def _gated(body: UOp, r: UOp, valid: UOp) -> UOp:
             # Beyond the bound the operands of a WMMA are the zeros of gated LOADs.
             nothing = neutral(arg_of(u, ReduceArg).op, u.dtype)
             src[0] = UOp(Op.WHERE, valid, src[0], nothing)
-        new[u] = u.with_src(src)
-    return new[body]
+        return u.with_src(src)
+
+    return rebuild(body, gated)
 
 
 def _both(valid: UOp, gate: Sequence[UOp]) -> UOp:

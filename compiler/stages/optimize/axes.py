@@ -10,6 +10,7 @@ from uop.compiler.patterns import int_value
 from uop.spec.args import AxisType, RangeArg, arg_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
+from uop.spec.walk import rebuild
 
 NESTING: tuple[tuple[AxisType, ...], ...] = (
     (AxisType.LOOP,),
@@ -88,22 +89,21 @@ def nest_of(body: UOp, r: UOp) -> list[UOp]:
 def rebuilt(body: UOp, replaced: Mapping[UOp, Parts]) -> UOp:
     """Replace RANGEs of a body, and nest its loops by their types and ids again."""
     new: dict[UOp, UOp] = {}
-    order = body.toposort()
-    for u in order:
+
+    def nested(u: UOp, src: list[UOp]) -> UOp:
         if u in replaced:
-            new[u] = replaced[u].index
-        elif u.op is Op.REDUCE:
-            ranges = _nested(u.src[1:], replaced)
-            new[u] = u.with_src([new[u.src[0]], *ranges])
-        elif u.op is Op.END:
-            inside, closed = _ended(u)
-            effect = new[inside]
-            for r in reversed(_nested(closed, replaced)):
-                effect = UOp(Op.END, effect, r)
-            new[u] = effect
-        else:
-            new[u] = u.with_src([new[s] for s in u.src])
-    return new[body]
+            return replaced[u].index
+        if u.op is Op.REDUCE:
+            return u.with_src([src[0], *_nested(u.src[1:], replaced)])
+        if u.op is not Op.END:
+            return u.with_src(src)
+        inside, closed = _ended(u)
+        effect = new[inside]
+        for r in reversed(_nested(closed, replaced)):
+            effect = UOp(Op.END, effect, r)
+        return effect
+
+    return rebuild(body, nested, done=new)
 
 
 def numbered(body: UOp, order: Sequence[UOp]) -> UOp:

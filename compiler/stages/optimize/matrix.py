@@ -80,7 +80,7 @@ def onto(body: UOp, product: Product, arg: WmmaArg) -> UOp:
         row, column = place_in_rows(lane, e, 2)
         new = {product.fold: UOp(Op.INDEX, fold, index_const(e)),
                product.i: _within(i, arg.m, row), product.j: _within(j, arg.n, column)}  # fmt: skip
-        stores.append(_with(store, new))
+        stores.append(store.substitute(new))
     effect = UOp(Op.GROUP, *stores)
     tiles = {product.i: i, product.j: j, product.k: k}
     outputs = nest_of(body, product.i)
@@ -136,19 +136,11 @@ def _folded(product: Product, arg: WmmaArg, tiles: tuple[UOp, UOp, UOp], lane: U
     for e in range(shapes[0][0]):
         row, along = place_in_rows(lane, e, _run(arg))
         new = {product.i: _within(i, arg.m, row), product.k: _within(k, arg.k, along)}
-        a.append(_with(product.a, new))
+        a.append(product.a.substitute(new))
     for e in range(shapes[1][0]):
         along, column = place_in_columns(lane, e, _run(arg))
         new = {product.j: _within(j, arg.n, column), product.k: _within(k, arg.k, along)}
-        b.append(_with(product.b, new))
+        b.append(product.b.substitute(new))
     nothing = UOp(Op.STACK, *[const(0, arg.dtype_out)] * shapes[2][0])
     part = UOp(Op.WMMA, UOp(Op.STACK, *a), UOp(Op.STACK, *b), nothing, arg=arg)
     return UOp(Op.REDUCE, part, k, arg=ReduceArg(Op.ADD))
-
-
-def _with(root: UOp, replaced: Mapping[UOp, UOp]) -> UOp:
-    new = dict(replaced)
-    for u in root.toposort():
-        if u not in new:
-            new[u] = u.with_src([new[s] for s in u.src])
-    return new[root]

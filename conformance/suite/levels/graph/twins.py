@@ -40,13 +40,13 @@ from uop.spec.args import BinaryArg
 from uop.spec.dtype import DType, Kind
 from uop.spec.editions import EDITIONS, parse, print_program
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import inlined, outside, replaced, slot_of
+from uop.spec.graph import inlined, outside, over, replaced, slot_of
 from uop.spec.latitude import Ulp
 from uop.spec.operands import data_sources
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp
-from uop.spec.walk import outside_bodies
+from uop.spec.walk import outside_bodies, rebuild
 
 Way = Callable[[Growth, UOp], UOp]
 """Gives a value a memory of its own."""
@@ -131,13 +131,12 @@ def loaded(growth: Growth, u: UOp) -> UOp:
 
 
 def _every(growth: Growth, root: UOp, way: Way, split: set[UOp]) -> UOp:
-    done: dict[UOp, UOp] = {}
-    for u in outside(root):
-        sources = outside_bodies(u)
-        body = u.src[: len(u.src) - len(sources)]
-        rebuilt = u.with_src((*body, *(done[s] for s in sources)))
-        done[u] = way(growth, rebuilt) if u in split else rebuilt
-    return done[root]
+
+    def split_up(u: UOp, operands: list[UOp]) -> UOp:
+        rebuilt = over(u, operands)
+        return way(growth, rebuilt) if u in split else rebuilt
+
+    return rebuild(root, split_up, outside_bodies)
 
 
 def _constants(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:

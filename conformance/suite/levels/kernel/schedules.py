@@ -43,7 +43,7 @@ from uop.interpreter.kernel.fragments import SHAPES
 from uop.spec.args import AxisType, PadFill, WmmaArg
 from uop.spec.dtype import DTYPES, DType
 from uop.spec.errors import InvalidError
-from uop.spec.graph import base_of, calls, leaves, outside, over, slot_of
+from uop.spec.graph import base_of, calls, leaves, over, slot_of
 from uop.spec.kernel.optimization import (
     SPLIT_FROM,
     MatrixUnit,
@@ -56,6 +56,7 @@ from uop.spec.kernel.optimization import (
 )
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
+from uop.spec.walk import outside_bodies, rebuild
 
 GRAPHS = LOWERED | {"small-floats": ("float16",)}
 """The dtypes that graphs start with, by the flavour in which they grow."""
@@ -157,13 +158,13 @@ def _cut(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generat
     Other kernels compute it then, and each is optimized in its own way.
     """
     source = stored_graph(home, flavour, choices)
-    new: dict[UOp, UOp] = {}
-    for u in source.root.toposort():
-        rebuilt = u.with_src([new[s] for s in u.src])
+
+    def cut(u: UOp, src: list[UOp]) -> UOp:
         is_value = u.declaration.is_elementwise or u.op is Op.REDUCE
         cuts = is_value and u.shape and chance(choices, 30)
-        new[u] = UOp(Op.CONTIGUOUS, rebuilt) if cuts else rebuilt
-    return _with_sequences(new[source.root], source, choices)
+        return UOp(Op.CONTIGUOUS, u.with_src(src)) if cuts else u.with_src(src)
+
+    return _with_sequences(rebuild(source.root, cut), source, choices)
 
 
 def _called(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
@@ -174,17 +175,19 @@ def _called(home: DType, flavour: Flavour, choices: Choices, index: int) -> Gene
     growth = grown(home, flavour, choices)
     graph = UOp(Op.SINK, *(stored(growth, choices, u) for u in growth.outputs()))
     data = batches(growth, graph)
-    new: dict[UOp, UOp] = {}
-    for u in outside(graph):
-        rebuilt = over(u, new)
+
+    def by_kernels(u: UOp, operands: list[UOp]) -> UOp:
+        rebuilt = over(u, operands)
         if u.declaration.is_elementwise and chance(choices, 40):
             known = [growth.value(v) for v in (u, *u.src) if v in growth.known]
             # An absent element leaves a buffer as it was, and nothing was written there before.
             if len(known) > len(u.src) and all(v.invalid is None for v in known):
                 target = growth.blank(u.dtype, u.shape)
                 rebuilt = _by_kernel(rebuilt, target, in_place=chance(choices, 50))
-        new[u] = rebuilt
-    return program(new[graph], *data, source=Source(graph, data))
+        return rebuilt
+
+    root = rebuild(graph, by_kernels, outside_bodies)
+    return program(root, *data, source=Source(graph, data))
 
 
 def _by_kernel(u: UOp, target: UOp, in_place: bool) -> UOp:
