@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 from kernel_works import Array, Work
 
-from uop.compiler.array import DeviceArray, from_array
+from uop.compiler.loaded import DeviceArray, from_array
 from uop.compiler.pipeline import compile
 from uop.compiler.runtime.cuda import CUDADevice
 from uop.compiler.runtime.device import Device, upload

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uop.compiler.fold import values_of
-from uop.compiler.stages.grid import IN_GROUP, OVER_ALL, name_of, specials
+from uop.compiler.stages.render.grid import IN_GROUP, OVER_ALL, name_of, specials
 from uop.spec.conditions.clauses import undefined
 from uop.spec.kernel.listing import BLOCK_ENDS, BLOCK_STARTS
 from uop.spec.ops.names import Op

@@ -24,8 +24,8 @@ from uop.compiler.execute import (
 )
 from uop.compiler.pipeline import Compiled
 from uop.compiler.runtime.device import Device, Launch, Transfer, run_on
-from uop.compiler.stages.grid import grid_of, is_grouped, runs
-from uop.compiler.stages.render import BundledKernel, grouped_name, render_bundle
+from uop.compiler.stages.render.grid import grid_of, is_grouped, runs
+from uop.compiler.stages.render.stage import BundledKernel, grouped_name, render_bundle
 from uop.compiler.targets.c import CTarget
 from uop.compiler.targets.target import Target
 from uop.spec.errors import BackendError, LaunchError, UopError

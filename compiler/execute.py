@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from uop.compiler.runtime.binary import Binary
 from uop.compiler.runtime.device import Built, Device, Launch, Memory, Transfer
-from uop.compiler.stages.grid import grid_of, is_grouped, runs, work_items
-from uop.compiler.stages.render import numbers, params, written_params
+from uop.compiler.stages.render.grid import grid_of, is_grouped, runs, work_items
+from uop.compiler.stages.render.stage import numbers, params, written_params
 from uop.compiler.targets.target import Target
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import BinaryArg, ParamArg, arg_of

@@ -11,9 +11,9 @@ from uop.compiler.patterns import int_value
 from uop.compiler.runtime.binary import Binary, unpack
 from uop.compiler.simplify import linear_form
 from uop.compiler.stages.expand import MOST_ELEMENTS
-from uop.compiler.stages.launch import is_work_item, shared_folds
 from uop.compiler.stages.optimize.axes import ITEMS, type_of
-from uop.compiler.stages.select import has, has_vector
+from uop.compiler.stages.select.launch import is_work_item, shared_folds
+from uop.compiler.stages.select.stage import has, has_vector
 from uop.compiler.targets.target import Target
 from uop.spec.args import AddrSpace, BinaryArg, BufferArg, SourceArg, arg_of
 from uop.spec.dtype import dtypes

@@ -22,25 +22,25 @@ from uop.compiler.rewrite import Fired, RuleSet, quietly, rewrite, rewrites
 from uop.compiler.runtime.binary import Binary, digest
 from uop.compiler.runtime.device import Compiler, Device
 from uop.compiler.simplify import SIMPLIFY
-from uop.compiler.stages.blocks import BLOCKS
-from uop.compiler.stages.callify import RULES as OF_CALLIFY
-from uop.compiler.stages.callify import callify
+from uop.compiler.stages.callify.stage import RULES as OF_CALLIFY
+from uop.compiler.stages.callify.stage import callify
+from uop.compiler.stages.entry.flat import over_flat_memory
+from uop.compiler.stages.entry.nests import in_nests
+from uop.compiler.stages.entry.scalars import graphs_in_scalars
 from uop.compiler.stages.expand import RULES as EXPANSIONS
 from uop.compiler.stages.expand import expand
-from uop.compiler.stages.flat import over_flat_memory
-from uop.compiler.stages.launch import IN_WARP
 from uop.compiler.stages.linearize import linearize
-from uop.compiler.stages.lower import LOWER
-from uop.compiler.stages.nests import in_nests
-from uop.compiler.stages.optimize import OPTIMIZE, Choose, Sequences, optimize
 from uop.compiler.stages.optimize.groups import chosen
 from uop.compiler.stages.optimize.rows import KEEP_ROW
+from uop.compiler.stages.optimize.stage import OPTIMIZE, Choose, Sequences, optimize
+from uop.compiler.stages.optimize.tiles import COPY_TILE
 from uop.compiler.stages.plan import plan
-from uop.compiler.stages.rangeify import rangeify
-from uop.compiler.stages.render import kernel_names, render
-from uop.compiler.stages.scalars import graphs_in_scalars
-from uop.compiler.stages.select import OF_BODIES, rules_for, select, selected_for
-from uop.compiler.stages.tiles import COPY_TILE
+from uop.compiler.stages.rangeify.blocks import BLOCKS
+from uop.compiler.stages.rangeify.lower import LOWER
+from uop.compiler.stages.rangeify.stage import rangeify
+from uop.compiler.stages.render.stage import kernel_names, render
+from uop.compiler.stages.select.launch import IN_WARP
+from uop.compiler.stages.select.stage import OF_BODIES, rules_for, select, selected_for
 from uop.compiler.steps import executable
 from uop.compiler.targets.cuda import CUDA, CUDA_HOST
 from uop.compiler.targets.opencl import OPENCL

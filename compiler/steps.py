@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from uop.compiler.execute import CopyStep, Executable, HostStep, Step
 from uop.compiler.runtime.binary import Binary
-from uop.compiler.stages.render import named, written_slots
+from uop.compiler.stages.render.stage import named, written_slots
 from uop.compiler.targets.target import Target
 from uop.interpreter.numeric.storage import constant
 from uop.spec.args import ConstArg, CustomFunctionArg, GetAddrArg, arg_of

@@ -1,18 +1,106 @@
-"""The time of each kernel of a program on a device, and of a copy there."""
+"""The time of each kernel of a program on a device, and of a copy there; and what kernels cost: the
+arithmetic that they do, and the memory that they have to move.
+
+The counting rule, for the instructions of a kernel as they are launched:
+
+- An elementwise op counts 1 for each element of its value, if that is a number other than an index;
+  CAST, BITCAST and WHERE, which move numbers, count nothing, and comparisons neither. A WMMA counts
+  2 MNK, of which each work item does its share.
+- Memory counts once for what a kernel reads of a buffer and once for what it writes: all of the
+  buffer, or the accesses if there are fewer.
+- An instruction counts once for each work item and iteration of the loops around it, whatever an IF
+  around it decides.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import prod
 from statistics import median
 
 import numpy as np
 
-from uop.compiler.costs import Cost, cost_of
+from uop.compiler.execute import Step, size_of
 from uop.compiler.loaded import Given, Loaded
 from uop.compiler.runtime.device import Device, Launch, upload
-from uop.compiler.stages.grid import runs
+from uop.compiler.stages.render.grid import Numbers, bound_under, runs, specials
+from uop.compiler.targets.target import COPIES
+from uop.spec.args import AddrSpace, WmmaArg, arg_of
+from uop.spec.dtype import dtypes
+from uop.spec.graph import base_of
+from uop.spec.ops.codegen import WARP
+from uop.spec.ops.names import Op
+from uop.spec.properties.shape import size
+from uop.spec.properties.symbolic import bind, variables
+from uop.spec.registry import DECLARATIONS
+from uop.spec.uop import UOp
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The arithmetic operations of a launch, and the bytes that it moves."""
+
+    flops: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """An instruction, and how often it runs."""
+
+    u: UOp
+    times: int
+
+
+def cost_of(step: Step) -> Cost:
+    """The cost of a kernel under the numbers of its launch."""
+    executed = list(_executed(step))
+    flops = sum(each.times * _operations(each.u) for each in executed)
+    moved = sum(_moved(executed, op, step.numbers) for op in (Op.LOAD, Op.STORE))
+    return Cost(flops // WARP, moved)
+
+
+def _executed(step: Step) -> Iterator[Executed]:
+    """The instructions of a kernel in order."""
+    times = [prod(bound_under(u, step.numbers) for u in specials(step.linear))]
+    for u in step.linear.src:
+        if u.op is Op.RANGE:
+            times.append(times[-1] * bound_under(u, step.numbers))
+        yield Executed(u, times[-1])
+        if u.op is Op.END:
+            del times[len(times) - len(u.src[1:]) :]
+
+
+def _operations(u: UOp) -> int:
+    """The operations of one instruction, in parts of WARP."""
+    if u.op is Op.WMMA:
+        arg = arg_of(u, WmmaArg)
+        return 2 * arg.m * arg.n * arg.k
+    counts = DECLARATIONS[u.op].is_elementwise and u.op not in COPIES
+    is_number = u.dtype not in (dtypes.index, dtypes.bool)
+    return WARP * size(u.shape) if counts and is_number else 0
+
+
+def _moved(executed: list[Executed], op: Op, numbers: Numbers) -> int:
+    """The bytes that the LOADs, or STOREs, of a kernel reach, over all its buffers."""
+    reached: dict[UOp, int] = {}
+    for each in executed:
+        place = each.u.src[0] if each.u.op is op else None
+        if place is None or place.addrspace is not AddrSpace.GLOBAL:
+            continue
+        memory = base_of(place)
+        moved = each.times * size(place.shape) * place.dtype.itemsize
+        reached[memory] = reached.get(memory, 0) + moved
+    return sum(min(moved, _size(memory, numbers)) for memory, moved in reached.items())
+
+
+def _size(memory: UOp, numbers: Numbers) -> int:
+    """The size of a buffer of a kernel under the numbers of its launch."""
+    sizes = {v: numbers[v] for v in variables(memory)}
+    return size_of(bind(memory, sizes) if sizes else memory)
+
 
 TURN = 0.005
 """The least seconds of a turn: what is short runs several times in one."""

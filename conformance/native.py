@@ -72,7 +72,7 @@ def _rendered(root: UOp) -> frozenset[UOp]:
 
     One that several PROGRAMs share must be that of each.
     """
-    from uop.compiler.stages.render import kernel_names
+    from uop.compiler.stages.render.stage import kernel_names
 
     kernels = kernel_names(root)
     called = {call.src[0]: call for call in kernel_calls(root) if call.src[0].op is Op.PROGRAM}

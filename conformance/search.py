@@ -19,10 +19,10 @@ from pathlib import Path
 
 from uop.compiler.pipeline import compile, find_target, lower
 from uop.compiler.runtime.cache import cache_folder, keep
-from uop.compiler.stages.optimize import optimize
 from uop.compiler.stages.optimize.apply import apply
 from uop.compiler.stages.optimize.axes import axes
 from uop.compiler.stages.optimize.groups import chosen
+from uop.compiler.stages.optimize.stage import optimize
 from uop.compiler.targets.target import Target
 from uop.compiler.timing import kernel_times
 from uop.conformance.backends import load

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import cast
 
+from uop.compiler.indices import counting
 from uop.compiler.patterns import int_value
 from uop.compiler.rewrite import Fired, quietly
-from uop.compiler.stages.indices import counting
 from uop.compiler.stages.optimize.axes import id_of, type_of
 from uop.compiler.validity import identity
 from uop.spec.args import AxisType, ReduceArg, arg_of

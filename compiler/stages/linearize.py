@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from uop.compiler.rewrite import Fired, quietly
-from uop.compiler.stages.scalars import in_scalars
+from uop.compiler.stages.entry.scalars import in_scalars
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError
 from uop.spec.graph import kernels

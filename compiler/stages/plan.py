@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from uop.compiler.rewrite import Fired, quietly
-from uop.compiler.stages.contents import TEMPORARY
+from uop.compiler.stages.callify.contents import TEMPORARY
 from uop.spec.dtype import DType
 from uop.spec.errors import PassError
 from uop.spec.graph import base_of, calls, written_by

@@ -9,8 +9,8 @@ from math import inf, prod
 from typing import Any, cast
 
 from uop.compiler.runtime.device import Compiler, Device
-from uop.compiler.stages.render import render_kernel, render_source
-from uop.compiler.stages.statements import local_memory, statements
+from uop.compiler.stages.render.stage import render_kernel, render_source
+from uop.compiler.stages.render.statements import local_memory, statements
 from uop.compiler.targets.cstyle import SPELLINGS, Dialect
 from uop.compiler.targets.target import Target, Vectors
 from uop.spec.args import WmmaArg

@@ -96,7 +96,7 @@ WORKAROUNDS = (
         "the negation of the lowest int16 is not cut to 16 bits before it is extended, compared or "
         "shifted: 32768 instead of -32768",
         "a function that no compiler sees through hides arithmetic that may become a negation",
-        "compiler/stages/statements.py",
+        "compiler/stages/render/statements.py",
         "tests/compiler/test_cuda_nvrtc.py::test_no_int16_is_negated_in_16_bits",
     ),
     Workaround(
@@ -104,7 +104,7 @@ WORKAROUNDS = (
         "ptxas of CUDA 13.0, sm_90",
         "x < c ? c : x becomes a maximum, which makes one NaN of all",
         "the same function hides the condition",
-        "compiler/stages/statements.py",
+        "compiler/stages/render/statements.py",
         "tests/compiler/test_cuda_nvrtc.py::test_a_choice_beside_a_constant_is_no_maximum",
     ),
     Workaround(

@@ -9,8 +9,8 @@ from typing import Generic
 
 import numpy as np
 
-from uop.compiler.stages.callify import callify
-from uop.compiler.stages.devices import is_on_several
+from uop.compiler.stages.callify.devices import is_on_several
+from uop.compiler.stages.callify.stage import callify
 from uop.compiler.validity import Validity
 from uop.conformance.adapters.builder import Builder, V, identity_of
 from uop.conformance.adapters.compositions import COMPUTED, composed, compositions

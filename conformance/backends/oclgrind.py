@@ -19,7 +19,7 @@ from uop.compiler.pipeline import Compiled
 from uop.compiler.runtime.device import Device
 from uop.compiler.runtime.drivers import Driver
 from uop.compiler.runtime.opencl import open_driver
-from uop.compiler.stages.render import node_at
+from uop.compiler.stages.render.stage import node_at
 from uop.compiler.targets.opencl import DIALECT
 from uop.conformance.backends.compiled import CompiledBackend
 from uop.conformance.backends.interpreter import in_order

@@ -11,7 +11,7 @@ from uop.compiler.pipeline import TARGETS, Compiled, Setting, compile
 from uop.compiler.runtime.device import Device
 from uop.compiler.runtime.drivers import listed
 from uop.compiler.runtime.opencl import open_driver
-from uop.compiler.stages.render import node_at
+from uop.compiler.stages.render.stage import node_at
 from uop.compiler.targets.c import CTarget
 from uop.compiler.targets.opencl import OPENCL
 from uop.conformance.backends.interpreter import in_order

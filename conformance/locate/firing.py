@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from uop.compiler.pipeline import lower, results_of
-from uop.compiler.stages.lower import LOWER
+from uop.compiler.stages.rangeify.lower import LOWER
 from uop.conformance.locate.results import (
     Inputs,
     accepted_of,

@@ -11,7 +11,7 @@ from contextlib import suppress
 from html import escape
 
 from uop.compiler.pipeline import STAGES
-from uop.compiler.stages.render import node_at
+from uop.compiler.stages.render.stage import node_at
 from uop.compiler.targets.c import CTarget
 from uop.conformance.locate.firing import Firing, change_of
 from uop.conformance.locate.results import Inputs

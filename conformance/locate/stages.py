@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from uop.compiler.pipeline import STAGES, Compiled, Setting, compile, results_of
-from uop.compiler.stages.lower import LOWER
+from uop.compiler.stages.rangeify.lower import LOWER
 from uop.conformance.locate.firing import Change, Firing, change_of
 from uop.conformance.locate.results import (
     Inputs,

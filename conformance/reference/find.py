@@ -128,7 +128,7 @@ def conditions() -> dict[str, Conditions]:
 def _conditions_by_place() -> Iterator[tuple[str, Condition]]:
     # The compiler takes long to load, and few subjects need it.
     from uop.compiler.pipeline import TARGETS
-    from uop.compiler.stages.select import selected_for
+    from uop.compiler.stages.select.stage import selected_for
 
     for condition in (*CONDITIONS.values(), *optimization.CONDITIONS.values()):
         yield "", condition

@@ -10,10 +10,10 @@ from graphs import SLOW, Draw, Inputs, agree, contents, demanded
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from uop.compiler.costs import cost_of
 from uop.compiler.pipeline import compile
 from uop.compiler.runtime.opencl import OpenCLDevice
-from uop.compiler.stages import blocks
+from uop.compiler.stages.rangeify import blocks
+from uop.compiler.timing import cost_of
 from uop.compiler.validity import identity
 from uop.spec.args import PadArg, PadFill
 from uop.spec.dtype import DTYPES, Kind, dtypes

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from uop.compiler.pipeline import compile
-from uop.compiler.stages.callify import RULES, callify
+from uop.compiler.stages.callify.stage import RULES, callify
 from uop.conformance.locate.firing import Firing, change_of
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import np_dtype

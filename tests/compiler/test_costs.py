@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uop.compiler.costs import Cost, cost_of
 from uop.compiler.execute import open_device
 from uop.compiler.pipeline import compile, find_target
-from uop.compiler.timing import copy_bandwidth, kernel_times
+from uop.compiler.timing import Cost, copy_bandwidth, cost_of, kernel_times
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.compositions import gemm

@@ -19,7 +19,7 @@ from uop.compiler.execute import CopyStep, Step, open_device
 from uop.compiler.pipeline import compile, find_target
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.compiler.runtime.queued import Queued
-from uop.compiler.stages.devices import on_single_devices
+from uop.compiler.stages.callify.devices import on_single_devices
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import cases
 from uop.conformance.suite.levels.device.devices import COLLECTIVES, OF_ONE

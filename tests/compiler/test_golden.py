@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from uop.compiler.rewrite import quietly
-from uop.compiler.stages.callify import callify
-from uop.compiler.stages.contents import TEMPORARY
+from uop.compiler.stages.callify.contents import TEMPORARY
+from uop.compiler.stages.callify.stage import callify
 from uop.compiler.stages.expand import expand
 from uop.compiler.stages.linearize import linearize
-from uop.compiler.stages.optimize import optimize
+from uop.compiler.stages.optimize.stage import optimize
 from uop.compiler.stages.plan import plan
-from uop.compiler.stages.rangeify import rangeify
-from uop.compiler.stages.select import select
+from uop.compiler.stages.rangeify.stage import rangeify
+from uop.compiler.stages.select.stage import select
 from uop.compiler.targets.opencl import OPENCL
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import np_dtype

@@ -10,9 +10,9 @@ import pytest
 
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.opencl import OpenCLDevice
-from uop.compiler.stages.optimize import optimize
 from uop.compiler.stages.optimize.groups import in_groups
 from uop.compiler.stages.optimize.heuristic import heuristic
+from uop.compiler.stages.optimize.stage import optimize
 from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
 from uop.interpreter.numeric.storage import Array, np_dtype

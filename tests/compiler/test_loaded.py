@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop.compiler.array import DeviceArray, from_array, from_dlpack
 from uop.compiler.execute import open_device
-from uop.compiler.loaded import Loaded
+from uop.compiler.loaded import DeviceArray, Loaded, from_array, from_dlpack
 from uop.compiler.pipeline import compile, find_target
 from uop.compiler.runtime.device import Around, Built, Device, Launch
 from uop.compiler.runtime.opencl import OpenCLDevice

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from uop.compiler.rewrite import Rewriter
 from uop.compiler.simplify import SIMPLIFY
-from uop.compiler.stages.lower import LOWER, Lowering
+from uop.compiler.stages.rangeify.lower import LOWER, Lowering
 from uop.spec.args import (
     AddrSpace,
     AxisType,

@@ -15,7 +15,7 @@ from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.cuda import nvrtc_compile
 from uop.compiler.stages.optimize.axes import axes, type_of
 from uop.compiler.stages.optimize.matrix import ALONG_K, place_in_columns, place_in_rows
-from uop.compiler.stages.select import select
+from uop.compiler.stages.select.stage import select
 from uop.compiler.targets.cuda import CUDA
 from uop.conformance.judging.compare import compare
 from uop.interpreter.accept import accept

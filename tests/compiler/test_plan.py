@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from uop.compiler.pipeline import compile
-from uop.compiler.stages.contents import TEMPORARY
+from uop.compiler.stages.callify.contents import TEMPORARY
 from uop.compiler.stages.plan import check_shared, lifetimes, plan
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import ReduceArg

@@ -14,8 +14,8 @@ from uop.compiler import pipeline
 from uop.compiler.bundle import Job, run_many
 from uop.compiler.pipeline import compile
 from uop.compiler.runtime.device import Built, Device, Launch, Runs, as_bytes
-from uop.compiler.stages.grid import fixed_bound, name_of, specials
-from uop.compiler.stages.render import params
+from uop.compiler.stages.render.grid import fixed_bound, name_of, specials
+from uop.compiler.stages.render.stage import params
 from uop.compiler.targets.target import Target
 from uop.conformance.backends.compiled import CompiledBackend
 from uop.conformance.judging.judge import Judge

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uop.compiler.stages.callify import callify
-from uop.compiler.stages.contents import TEMPORARY
-from uop.compiler.stages.rangeify import rangeify
-from uop.compiler.stages.split import OUTPUTS
+from uop.compiler.stages.callify.contents import TEMPORARY
+from uop.compiler.stages.callify.stage import callify
+from uop.compiler.stages.rangeify.split import OUTPUTS
+from uop.compiler.stages.rangeify.stage import rangeify
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import BinaryArg, BufferArg, DTypeArg, FlipArg, PermuteArg, ReduceArg

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from uop.compiler.runtime.cuda import nvrtc_compile
 from uop.compiler.runtime.device import Launch
 from uop.compiler.runtime.opencl import OpenCLDevice
-from uop.compiler.stages.grid import work_items
-from uop.compiler.stages.render import (
+from uop.compiler.stages.render.grid import work_items
+from uop.compiler.stages.render.stage import (
     BundledKernel,
     params,
     render,

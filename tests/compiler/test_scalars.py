@@ -9,8 +9,8 @@ import pytest
 
 from uop.compiler.kernels import first_stage
 from uop.compiler.pipeline import compile
+from uop.compiler.stages.entry.scalars import in_scalars
 from uop.compiler.stages.linearize import linearize
-from uop.compiler.stages.scalars import in_scalars
 from uop.compiler.targets.opencl import OPENCL
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import case_by_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from uop.compiler.pipeline import compile
-from uop.compiler.stages.select import selected_for
+from uop.compiler.stages.select.stage import selected_for
 from uop.compiler.targets.opencl import OPENCL
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ReduceArg
 from uop.spec.dtype import dtypes

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uop.compiler.pipeline import lower
-from uop.compiler.stages import estimate, split
 from uop.compiler.stages.optimize.axes import type_of
+from uop.compiler.stages.rangeify import split
 from uop.spec.args import AxisType, BufferArg, FlipArg, PermuteArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.compositions import gemm
@@ -241,12 +241,12 @@ def test_folds_in_a_chain_of_rows_stay_small() -> None:
 
 
 COSTS: dict[str, dict[str, float]] = {
-    "nothing-is-stored": {"estimate.MEMORY": float("inf")},
-    "all-is-stored": {"estimate.MEMORY": 0, "split.SHORT_ROW": 0, "split.MANY_ROWS": 1 << 30},
-    "rows": {"estimate.MEMORY": 0.5, "split.SLACK": 1 << 30},
-    "no-rows": {"estimate.MEMORY": 0.5, "split.SLACK": 0},
-    "few-of-each": {"estimate.MEMORY": 1, "split.FOLDS": 1, "split.OUTPUTS": 1, "split.INDICES": 1},
-    "no-fold-in-another": {"estimate.MEMORY": 1, "split.COSTLY_FOLD": 0},
+    "nothing-is-stored": {"split.MEMORY": float("inf")},
+    "all-is-stored": {"split.MEMORY": 0, "split.SHORT_ROW": 0, "split.MANY_ROWS": 1 << 30},
+    "rows": {"split.MEMORY": 0.5, "split.SLACK": 1 << 30},
+    "no-rows": {"split.MEMORY": 0.5, "split.SLACK": 0},
+    "few-of-each": {"split.MEMORY": 1, "split.FOLDS": 1, "split.OUTPUTS": 1, "split.INDICES": 1},
+    "no-fold-in-another": {"split.MEMORY": 1, "split.COSTLY_FOLD": 0},
 }
 
 
@@ -280,7 +280,7 @@ def of_rows(draw: Callable[..., int]) -> tuple[UOp, Inputs]:
 def test_whatever_the_costs_the_kernels_do_what_the_graph_says(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    modules = {"estimate": estimate, "split": split}
+    modules = {"split": split}
     for place, value in COSTS[name].items():
         module, _, constant = place.partition(".")
         monkeypatch.setattr(modules[module], constant, value)

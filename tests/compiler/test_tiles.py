@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.cuda import nvrtc_compile
-from uop.compiler.stages.copies import copies
-from uop.compiler.stages.counts import blocks_of
+from uop.compiler.stages.render.body import copies
+from uop.compiler.stages.render.counts import blocks_of
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AddrSpace, ReduceArg
 from uop.spec.dtype import DType, dtypes

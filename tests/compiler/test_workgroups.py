@@ -15,8 +15,8 @@ from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.cuda import nvrtc_compile
 from uop.compiler.runtime.device import Launch, check_group
 from uop.compiler.runtime.opencl import OpenCLDevice
-from uop.compiler.stages.grid import Grid, grid_of, is_grouped, runs
-from uop.compiler.stages.select import select
+from uop.compiler.stages.render.grid import Grid, grid_of, is_grouped, runs
+from uop.compiler.stages.select.stage import select
 from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
 from uop.conformance.judging.compare import compare

@@ -10,7 +10,7 @@ import pytest
 from uop.compiler import pipeline
 from uop.compiler.pipeline import OPENCL, Setting, Stage
 from uop.compiler.rewrite import Fired, RuleSet, rewrite, rewrites
-from uop.compiler.stages.lower import RULES, Element, Lowering, Steps
+from uop.compiler.stages.rangeify.lower import RULES, Element, Lowering, Steps
 from uop.conformance.locate.firing import Firing, change_of
 from uop.conformance.locate.stages import check_stages
 from uop.spec.args import AddrSpace, DTypeArg, FlipArg, ParamArg, RangeArg

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from uop.compiler import pipeline
-from uop.compiler.stages import lower, statements
-from uop.compiler.stages.body import Body
+from uop.compiler.stages.rangeify import lower
+from uop.compiler.stages.render import statements
+from uop.compiler.stages.render.body import Body
 from uop.compiler.targets import cstyle
 from uop.compiler.targets.opencl import HEADER, OPENCL
 from uop.conformance.backends.compiled import OpenCLBackend

@@ -23,7 +23,7 @@ from uop.compiler.stages.optimize.axes import (
 )
 from uop.compiler.stages.optimize.matrix import instruction, onto, product_over
 from uop.compiler.stages.optimize.rows import with_rows
-from uop.compiler.stages.tiles import with_tiles
+from uop.compiler.stages.optimize.tiles import with_tiles
 from uop.compiler.validity import FALSE, neutral
 from uop.spec.args import AxisType, ReduceArg, arg_of
 from uop.spec.conditions.labels import Condition

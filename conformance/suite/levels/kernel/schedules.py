@@ -11,9 +11,9 @@ from math import prod
 
 from uop.compiler.patterns import int_value
 from uop.compiler.pipeline import lower
-from uop.compiler.stages.optimize import optimize
 from uop.compiler.stages.optimize.apply import apply
 from uop.compiler.stages.optimize.axes import axes, type_of
+from uop.compiler.stages.optimize.stage import optimize
 from uop.conformance.suite.case import Batch, Source
 from uop.conformance.suite.choices import Choices, between, chance, pick
 from uop.conformance.suite.levels.graph.random_graph import (

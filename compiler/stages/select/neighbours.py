@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from uop.compiler.indices import counting
 from uop.compiler.simplify import linear_form
-from uop.compiler.stages.indices import counting
 from uop.compiler.targets.target import Target
 from uop.spec.graph import WRITES, base_of
 from uop.spec.ops.names import Op

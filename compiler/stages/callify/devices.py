@@ -14,7 +14,7 @@ from dataclasses import replace
 from math import gcd
 from typing import cast
 
-from uop.compiler.stages.contents import TEMPORARY
+from uop.compiler.stages.callify.contents import TEMPORARY
 from uop.spec.args import BufferArg, LoadArg, ParamArg, PermuteArg, ReduceArg, arg_of
 from uop.spec.conditions.clauses import lacking
 from uop.spec.errors import UnsupportedError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from uop.compiler.stages.counts import counter_type, param_name, size_text
-from uop.compiler.stages.grid import (
+from uop.compiler.stages.render.counts import counter_type, param_name, size_text
+from uop.compiler.stages.render.grid import (
     IN_GROUP,
     OVER_ALL,
     fixed_bound,
@@ -14,7 +14,7 @@ from uop.compiler.stages.grid import (
     name_of,
     specials,
 )
-from uop.compiler.stages.statements import local_memory, local_name, statements
+from uop.compiler.stages.render.statements import local_memory, local_name, statements
 from uop.compiler.targets.cstyle import Dialect, c_type
 from uop.compiler.targets.prelude import used_helpers
 from uop.compiler.targets.target import Target

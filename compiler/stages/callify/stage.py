@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from uop.compiler.rewrite import Fired, RuleSet, quietly, rewrite, rewrites
-from uop.compiler.stages.contents import CONTENTS, TEMPORARY, Steps
-from uop.compiler.stages.devices import is_on_several, on_single_devices
-from uop.compiler.stages.versions import Step
+from uop.compiler.stages.callify.contents import CONTENTS, TEMPORARY, Step, Steps
+from uop.compiler.stages.callify.devices import is_on_several, on_single_devices
 from uop.spec.args import GetTupleArg
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import PRECOMPILED, all_inlined, written

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from uop.compiler.indices import ZERO
 from uop.compiler.rewrite import Fired, Rewriter, quietly
 from uop.compiler.simplify import SIMPLIFY
-from uop.compiler.stages.blocks import in_blocks
-from uop.compiler.stages.contents import TEMPORARY
-from uop.compiler.stages.indices import ZERO
-from uop.compiler.stages.lower import Lowering
-from uop.compiler.stages.sites import Kernel
-from uop.compiler.stages.split import split
+from uop.compiler.stages.callify.contents import TEMPORARY
+from uop.compiler.stages.rangeify.blocks import in_blocks
+from uop.compiler.stages.rangeify.lower import Lowering
+from uop.compiler.stages.rangeify.sites import Kernel
+from uop.compiler.stages.rangeify.split import split
 from uop.compiler.validity import Validity
 from uop.spec.args import (
     AxisType,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from uop.compiler.indices import ONE, ZERO, Index, Indices, broadcast_index
 from uop.compiler.patterns import int_value, truth
 from uop.compiler.rewrite import Fired, Rewriter, quietly
-from uop.compiler.stages.indices import ONE, ZERO, Index, Indices, broadcast_index
 from uop.compiler.validity import identity
 from uop.spec.args import (
     AddrSpace,

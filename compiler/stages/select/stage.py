@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from functools import cache
 
+from uop.compiler.indices import counting
 from uop.compiler.patterns import int_value
 from uop.compiler.rewrite import Fired, Rewriter, Rule, RuleSet, quietly, rewrites
 from uop.compiler.simplify import SIMPLIFY
-from uop.compiler.stages.indices import counting
-from uop.compiler.stages.launch import launched
-from uop.compiler.stages.neighbours import with_neighbours
 from uop.compiler.stages.optimize.rows import in_registers
-from uop.compiler.stages.tiles import in_two_parts
-from uop.compiler.stages.vectors import in_vectors
+from uop.compiler.stages.optimize.tiles import in_two_parts
+from uop.compiler.stages.select.launch import launched
+from uop.compiler.stages.select.neighbours import with_neighbours
+from uop.compiler.stages.select.vectors import in_vectors
 from uop.compiler.targets.target import COPIES, Target
 from uop.spec.args import AddrSpace, DTypeArg
 from uop.spec.errors import IncompleteError

@@ -8,13 +8,12 @@ for each of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from uop.compiler.rewrite import Fired, quietly
-from uop.compiler.stages.lower import unsigned
-from uop.compiler.stages.versions import Step, called, placeholder
+from uop.compiler.stages.rangeify.lower import unsigned
 from uop.compiler.validity import TRUE, Split, Validity, absent, both, expand, full
-from uop.spec.args import AddrSpace, BufferArg, DTypeArg, GetTupleArg, ReduceArg, arg_of
+from uop.spec.args import AddrSpace, BufferArg, DTypeArg, GetTupleArg, ParamArg, ReduceArg, arg_of
 from uop.spec.conditions.labels import CALLIFY_TARGET
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
@@ -34,9 +33,51 @@ from uop.spec.graph import (
     written_by,
 )
 from uop.spec.ops.names import VIEWS, Op
-from uop.spec.properties.symbolic import variables
+from uop.spec.properties.symbolic import is_variable, variables
 from uop.spec.uop import UOp, const, dims
 from uop.spec.walk import outside_bodies, toposort
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """A FUNCTION of a TUPLE, or a CALL of a kernel, on versions of buffers."""
+
+    body: UOp
+    """Its PARAMs are the arguments by position."""
+    arguments: tuple[UOp, ...]
+    """Versions; for a CALL buffers, whose last versions it takes, BINARYs and values in memory."""
+    targets: Mapping[UOp, UOp]
+    """The version that it makes of each buffer that it writes; in the order of a TUPLE."""
+
+    @property
+    def is_call(self) -> bool:
+        return self.body.op is not Op.TUPLE
+
+
+def placeholder(leaf: UOp, slot: int | None = None, space: AddrSpace | None = None) -> UOp:
+    """The PARAM of a buffer's contents, or of its memory, by default in its own slot."""
+    arg = arg_of(leaf, ParamArg, BufferArg)
+    held = ParamArg(arg.slot if slot is None else slot, arg.dtype, arg.device, space)
+    if isinstance(arg, ParamArg):
+        held = replace(held, min=arg.min, max=arg.max)
+    return UOp(Op.PARAM, *leaf.src, arg=held)
+
+
+def called(values: Iterable[UOp]) -> tuple[UOp, tuple[UOp, ...]]:
+    """The body of a FUNCTION that computes values, and its arguments: the versions they read."""
+    body = UOp(Op.TUPLE, *values)
+    read = sorted({u for u in body.toposort() if u.op is Op.PARAM}, key=_slot_and_space)
+    numbered: dict[UOp, UOp] = {}
+    # The variables first, since sizes are computed from them.
+    for version in sorted(read, key=is_variable, reverse=True):
+        own = placeholder(version, read.index(version), version.addrspace)
+        numbered[version] = own.with_src(s.substitute(numbered) for s in own.src)
+    return body.substitute(numbered), tuple(read)
+
+
+def _slot_and_space(u: UOp) -> tuple[int, bool]:
+    return slot_of(u), u.addrspace is not None
+
 
 WRITTEN_THROUGH = VIEWS - {Op.EXPAND}
 """The views that a STORE may go through, besides INDEX and BITCAST."""

@@ -15,27 +15,28 @@ from functools import reduce
 from itertools import product
 from typing import cast
 
+from uop.compiler.indices import counting
 from uop.compiler.rewrite import Rewriter
 from uop.compiler.stages.expand import ACCESSES
-from uop.compiler.stages.indices import counting
 from uop.compiler.stages.optimize.axes import id_of
-from uop.compiler.stages.packs import (
+from uop.compiler.stages.select.packs import (
     ALONE,
     Indices,
     Pack,
     Position,
     alone,
     axes_of_vectors,
+    fragments,
     has_axes,
     is_move,
     moved,
     on_axes,
     operands,
     positions,
+    product_at,
     reshaped,
     source,
 )
-from uop.compiler.stages.products import fragments, product_at
 from uop.compiler.targets.target import Target
 from uop.compiler.validity import identity
 from uop.spec.args import AddrSpace, BufferArg, ReduceArg, arg_of
