@@ -19,11 +19,13 @@ from uop.compiler.indices import counting
 from uop.compiler.patterns import int_value
 from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.optimize.axes import id_of, type_of
+from uop.compiler.stages.stage import rewriting
 from uop.compiler.validity import identity
 from uop.spec.args import AxisType, ReduceArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import kernels
+from uop.spec.kernel.forms import EXPANDED as FORM
 from uop.spec.kernel.forms import OPAQUE
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import broadcast_shapes
@@ -204,3 +206,6 @@ def _is_wide(values: Iterable[UOp]) -> bool:
 
 def _common(*values: UOp) -> Shape:
     return cast(Shape, broadcast_shapes(*(v.shape for v in values)))
+
+
+STAGE = rewriting(expand, FORM, RULES)

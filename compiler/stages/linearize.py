@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.entry.scalars import in_scalars
+from uop.compiler.stages.stage import rewriting
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError
 from uop.spec.graph import kernels
-from uop.spec.kernel.forms import open_ranges
+from uop.spec.kernel.forms import LINEARIZED, open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -92,3 +93,6 @@ def _flattened(blocks: dict[UOp | None, list[UOp]]) -> list[UOp]:
         else:
             result.append(u)
     return result
+
+
+STAGE = rewriting(linearize, LINEARIZED)

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 from uop.compiler.rewrite import Fired, quietly
 from uop.compiler.stages.callify.contents import TEMPORARY
+from uop.compiler.stages.stage import rewriting
 from uop.spec.dtype import DType
 from uop.spec.errors import PassError
 from uop.spec.graph import base_of, calls, written_by
+from uop.spec.kernel.forms import PLANNED
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import is_fixed
 from uop.spec.properties.symbolic import is_size
@@ -107,3 +109,6 @@ def check_shared(calls: Sequence[UOp], places: dict[UOp, UOp]) -> None:
             if any(places.get(other) is places[buffer] for other in read):
                 raise PassError(f"plan: {buffer!r} takes memory that its kernel reads")
             holds[places[buffer]] = buffer
+
+
+STAGE = rewriting(plan, PLANNED)

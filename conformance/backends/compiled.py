@@ -11,11 +11,12 @@ from typing import cast
 import numpy as np
 
 from uop.compiler.bundle import FENCE, FENCES, Job, run_many
+from uop.compiler.compiled import Compiled
 from uop.compiler.execute import open_device
-from uop.compiler.pipeline import Compiled, Observe, Setting, compile, find_target, rules_of
+from uop.compiler.pipeline import Observe, compile, find_target, rules_of
 from uop.compiler.runtime.device import Around, Built, Contents, Device, Launch, Memory, upload
 from uop.compiler.runtime.opencl import NOT_OPTIMIZED, OpenCLDevice, open_opencl
-from uop.compiler.stages.optimize.stage import Sequences
+from uop.compiler.stages.stage import Sequences, Setting
 from uop.conformance.backends.attempt import own_problem
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order
 from uop.conformance.checks import OptionError

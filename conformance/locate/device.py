@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
+from uop.compiler.compiled import Compiled
 from uop.compiler.execute import open_device
-from uop.compiler.pipeline import TARGETS, Compiled, Setting, compile
+from uop.compiler.pipeline import TARGETS, compile
 from uop.compiler.runtime.device import Device
 from uop.compiler.runtime.drivers import listed
 from uop.compiler.runtime.opencl import open_driver
 from uop.compiler.stages.render.stage import node_at
+from uop.compiler.stages.stage import Setting
 from uop.compiler.targets.c import CTarget
 from uop.compiler.targets.opencl import OPENCL
 from uop.conformance.backends.interpreter import in_order

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from uop.compiler.pipeline import STAGES, Compiled, Setting, compile, results_of
+from uop.compiler.compiled import Compiled
+from uop.compiler.pipeline import STAGES, compile, results_of
 from uop.compiler.stages.rangeify.lower import LOWER
+from uop.compiler.stages.stage import Setting
 from uop.conformance.locate.firing import Change, Firing, change_of
 from uop.conformance.locate.results import (
     Inputs,

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from uop.compiler import pipeline
-from uop.compiler.pipeline import Setting, Stage
 from uop.compiler.rewrite import Fired, RuleSet, rewrite, rewrites
 from uop.compiler.runtime.opencl import OpenCLDevice
+from uop.compiler.stages.stage import Setting, Stage
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp

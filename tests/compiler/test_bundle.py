@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from uop.compiler import bundle
 from uop.compiler.bundle import Bundle, Job, run_many
-from uop.compiler.pipeline import Compiled, compile
+from uop.compiler.compiled import Compiled
+from uop.compiler.pipeline import compile
 from uop.compiler.runtime.device import Around
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.conformance.backends.attempt import problem_of

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from uop.cli.names import stages
 from uop.compiler import pipeline
 from uop.compiler.bundle import Job, run_many
-from uop.compiler.pipeline import Setting, Stage, add_stage, compile
+from uop.compiler.pipeline import add_stage, compile
 from uop.compiler.rewrite import Fired
+from uop.compiler.stages.stage import Setting, Stage
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import BufferArg, FlipArg, ReduceArg
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from uop.compiler import pipeline
-from uop.compiler.pipeline import OPENCL, Setting, Stage
+from uop.compiler.pipeline import OPENCL
 from uop.compiler.rewrite import Fired, RuleSet, rewrite, rewrites
 from uop.compiler.stages.rangeify.lower import RULES, Element, Lowering, Steps
+from uop.compiler.stages.stage import Setting, Stage
 from uop.conformance.locate.firing import Firing, change_of
 from uop.conformance.locate.stages import check_stages
 from uop.spec.args import AddrSpace, DTypeArg, FlipArg, ParamArg, RangeArg

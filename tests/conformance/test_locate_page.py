@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from uop.compiler import pipeline
-from uop.compiler.pipeline import OPENCL, Setting
+from uop.compiler.pipeline import OPENCL
+from uop.compiler.stages.stage import Setting
 from uop.conformance.locate import page as pages
 from uop.conformance.locate.page import page
 from uop.conformance.locate.stages import check_stages

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from uop.compiler.pipeline import OPENCL, Setting
+from uop.compiler.pipeline import OPENCL
 from uop.compiler.stages.rangeify.lower import Lowering
+from uop.compiler.stages.stage import Setting
 from uop.conformance.locate.stages import Blame, check_stages
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import case_by_id, cases

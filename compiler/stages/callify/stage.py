@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 from uop.compiler.rewrite import Fired, RuleSet, quietly, rewrite, rewrites
 from uop.compiler.stages.callify.contents import CONTENTS, TEMPORARY, Step, Steps
 from uop.compiler.stages.callify.devices import is_on_several, on_single_devices
+from uop.compiler.stages.stage import rewriting
 from uop.spec.args import GetTupleArg
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import PRECOMPILED, all_inlined, written
-from uop.spec.kernel.forms import BELOW_THE_GRAPH
+from uop.spec.kernel.forms import BELOW_THE_GRAPH, CALLIFIED
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable
 from uop.spec.uop import UOp
@@ -132,3 +133,6 @@ class _Ordered:
 
     def _after(self, buffer: UOp, effects: Sequence[UOp]) -> UOp:
         return UOp(Op.AFTER, buffer, *dict.fromkeys(effects)) if effects else buffer
+
+
+STAGE = rewriting(callify, CALLIFIED, RULES)

@@ -7,19 +7,23 @@ a sequence, `chosen` chooses that of a large kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from uop.compiler.rewrite import Fired, Rewriter, RuleSet, quietly, rewrites
 from uop.compiler.stages.optimize.apply import apply
+from uop.compiler.stages.optimize.groups import chosen
+from uop.compiler.stages.optimize.rows import KEEP_ROW
+from uop.compiler.stages.optimize.tiles import COPY_TILE
+from uop.compiler.stages.stage import Sequences, Setting, Stage, about
 from uop.spec.args import AxisType, RangeArg, arg_of
 from uop.spec.errors import users_line
 from uop.spec.graph import kernel_calls
+from uop.spec.kernel.forms import OPTIMIZED
 from uop.spec.kernel.optimization import OPTIMIZE_C1, Optimization
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 from uop.spec.walk import outside_bodies, rebuild
 
-Sequences = Sequence[Sequence[Optimization]]
-"""The sequence of each kernel, by its number; further kernels have none."""
 Choose = Callable[[UOp], Sequence[Optimization]]
 """Chooses the sequence of a kernel."""
 
@@ -62,3 +66,19 @@ def run_outputs_in_parallel(u: UOp) -> UOp | None:
 
 
 OPTIMIZE = RuleSet(run_outputs_in_parallel)
+
+
+def _set(root: UOp, setting: Setting, fired: Fired) -> UOp:
+    """The stage with the optimizations of a setting, or those that the compiler chooses."""
+    sequences = setting.optimizations
+    choose = partial(chosen, target=setting.target)
+    return optimize(root, fired, choose if sequences is None else sequences)
+
+
+STAGE = Stage(
+    "optimize",
+    _set,
+    lambda _: OPTIMIZED,
+    lambda _: (*OPTIMIZE.names, COPY_TILE, KEEP_ROW),
+    about(optimize),
+)

@@ -14,10 +14,11 @@ from uop.compiler.indices import ZERO
 from uop.compiler.rewrite import Fired, Rewriter, quietly
 from uop.compiler.simplify import SIMPLIFY
 from uop.compiler.stages.callify.contents import TEMPORARY
-from uop.compiler.stages.rangeify.blocks import in_blocks
-from uop.compiler.stages.rangeify.lower import Lowering
+from uop.compiler.stages.rangeify.blocks import BLOCKS, in_blocks
+from uop.compiler.stages.rangeify.lower import LOWER, Lowering
 from uop.compiler.stages.rangeify.sites import Kernel
 from uop.compiler.stages.rangeify.split import split
+from uop.compiler.stages.stage import rewriting
 from uop.compiler.validity import Validity
 from uop.spec.args import (
     AxisType,
@@ -29,6 +30,7 @@ from uop.spec.args import (
     arg_of,
 )
 from uop.spec.graph import LEAVES, base_of, outside, replaced, slot_of, written_by
+from uop.spec.kernel.forms import RANGED
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size, is_variable, variables
 from uop.spec.uop import UOp, dims
@@ -221,3 +223,6 @@ def _buffer_of(argument: UOp) -> UOp:
         return argument
     arg = arg_of(argument, ParamArg)
     return UOp(Op.BUFFER, *argument.src, arg=BufferArg(arg.slot, arg.dtype, arg.device))
+
+
+STAGE = rewriting(rangeify, RANGED, (*BLOCKS.names, *LOWER, *SIMPLIFY.names))

@@ -15,11 +15,13 @@ from uop.compiler.stages.render.grid import (
     specials,
 )
 from uop.compiler.stages.render.statements import local_memory, local_name, statements
+from uop.compiler.stages.stage import Stage, about
 from uop.compiler.targets.cstyle import Dialect, c_type
 from uop.compiler.targets.prelude import used_helpers
 from uop.compiler.targets.target import Target
 from uop.spec.args import BinaryArg, SourceArg
 from uop.spec.graph import WRITES, base_of, calls, slot_of
+from uop.spec.kernel.forms import RENDERED
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size, is_variable
 from uop.spec.uop import UOp
@@ -237,3 +239,11 @@ def _base(place: UOp) -> UOp:
 
 def _pointer(u: UOp, dialect: Dialect) -> str:
     return f"{dialect.pointer} {c_type(u.dtype)}*".lstrip()
+
+
+STAGE = Stage(
+    "render",
+    lambda u, setting, _: render(u, setting.target),
+    lambda _: RENDERED,
+    about=about(render),
+)

@@ -18,6 +18,7 @@ from uop.compiler.stages.optimize.tiles import in_two_parts
 from uop.compiler.stages.select.launch import launched
 from uop.compiler.stages.select.neighbours import with_neighbours
 from uop.compiler.stages.select.vectors import in_vectors
+from uop.compiler.stages.stage import Stage, about
 from uop.compiler.targets.target import COPIES, Target
 from uop.spec.args import AddrSpace, DTypeArg
 from uop.spec.errors import IncompleteError
@@ -133,3 +134,12 @@ def rules_for(target: Target) -> RuleSet:
 
     rules: list[Rule] = [decompose, emulate] if lacking else [emulate]
     return RuleSet(*rules) + SIMPLIFY
+
+
+STAGE = Stage(
+    "select",
+    lambda u, setting, fired: select(u, setting.target, fired),
+    lambda setting: selected_for(setting.target),
+    lambda target: (*OF_BODIES, *rules_for(target).names),
+    about(select),
+)

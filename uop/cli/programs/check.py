@@ -11,7 +11,7 @@ from uop.cli.programs.compiling import inputs_of, ordinary
 from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
-    from uop.compiler.pipeline import Setting
+    from uop.compiler.stages.stage import Setting
     from uop.spec.case import FileCase
     from uop.spec.uop import UOp
 

@@ -80,7 +80,8 @@ def command(
     case, for `uop run`. --check and --beam alone run the program: they need --native where it holds
     native code.
     """
-    from uop.compiler.pipeline import Setting, compile, find_target
+    from uop.compiler.pipeline import compile, find_target
+    from uop.compiler.stages.stage import Setting
     from uop.conformance.checks import OptionError, one_of
     from uop.spec.case import FileCase, UopFile
     from uop.spec.graph import slots_of

@@ -12,7 +12,7 @@ from uop.cli.names import Name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from uop.compiler.stages.optimize.stage import Sequences
+    from uop.compiler.stages.stage import Sequences
     from uop.interpreter.numeric.storage import Array
     from uop.spec.case import FileCase
     from uop.spec.uop import UOp

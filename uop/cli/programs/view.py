@@ -54,7 +54,8 @@ def command(
     step, and the source with links to the nodes of its lines. It needs no device and loads nothing.
     A large program is cut, and the page says where.
     """
-    from uop.compiler.pipeline import Setting, find_target
+    from uop.compiler.pipeline import find_target
+    from uop.compiler.stages.stage import Setting
     from uop.conformance.checks import one_of
     from uop.conformance.locate.page import page
     from uop.conformance.locate.stages import check_stages

@@ -1,0 +1,52 @@
+"""What comes before the stages: a program in the ops and forms that they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from uop.compiler.kernels import fits_one_launch, with_constants, without_binaries
+from uop.compiler.rewrite import RuleSet, rewrite, rewrites
+from uop.compiler.stages.entry.flat import over_flat_memory
+from uop.compiler.stages.entry.nests import in_nests
+from uop.compiler.stages.entry.scalars import graphs_in_scalars
+from uop.compiler.stages.select.launch import IN_WARP
+from uop.spec.extension import in_core_ops
+from uop.spec.graph import ProgramKind, kernel_calls, kind_of
+from uop.spec.ops.names import Op
+from uop.spec.properties.symbolic import is_variable, with_bound_variables
+from uop.spec.uop import UOp, checked_root
+
+WITH_MIN = frozenset({Op.MIN, Op.REDUCE})
+"""The extension ops that stages take; select decomposes MIN for a target without it."""
+
+
+def with_core_ops(root: UOp) -> UOp:
+    """A program in core ops and MIN, with the numbers of its BINDs and variables without names."""
+    named = [u for u in checked_root(root).toposort() if is_variable(u) and u.tag is not None]
+    unnamed = root.substitute({v: UOp(Op.PARAM, *v.src, arg=v.arg) for v in named})
+    return in_core_ops(with_bound_variables(unnamed), WITH_MIN)
+
+
+def entered(root: UOp, linear: Callable[[UOp], UOp]) -> UOp:
+    """The program that the stages see: a LINEAR for each PROGRAM, flat memory in kernels, a kernel
+    for STOREs in work items of their own, and no vectors in graphs.
+
+    Beside ops on whole tensors `linear` makes a LINEAR of the kernel of each CALL: such a program
+    begins at the first stage.
+    """
+    root = rewrite(root, ENTERED) if any(u.tag == IN_WARP for u in root.toposort()) else root
+    root = in_nests(over_flat_memory(without_binaries(root)), fits_one_launch)
+    root = graphs_in_scalars(with_constants(root))
+    if kind_of(root) is not ProgramKind.MIXED:
+        return root
+    bodies = {call.src[0]: call for call in kernel_calls(root)}
+    return root.substitute({body: linear(call) for body, call in bodies.items()})
+
+
+@rewrites(Op.BARRIER)
+def wait_for_the_group(u: UOp) -> UOp | None:
+    """Of a program that comes from outside no tag says which items of a group wait."""
+    return UOp(Op.BARRIER, *u.src) if u.tag == IN_WARP else None
+
+
+ENTERED = RuleSet(wait_for_the_group)

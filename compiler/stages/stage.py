@@ -1,0 +1,53 @@
+"""What a stage of the compiler is, and what a program is compiled for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from inspect import getdoc, getmodule
+
+from uop.compiler.rewrite import Fired
+from uop.compiler.targets.target import Target
+from uop.spec.kernel.forms import Form
+from uop.spec.kernel.optimization import Optimization
+from uop.spec.uop import UOp
+
+Sequences = Sequence[Sequence[Optimization]]
+"""The sequence of each kernel, by its number; further kernels have none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a program is compiled for."""
+
+    target: Target
+    optimizations: Sequences | None = None
+    quick: bool = False
+    """Whether its forms are not verified, and no stage renders it: the source of its bundle does.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A step of the compiler: a rewrite of programs, and the form of its output."""
+
+    name: str
+    run: Callable[[UOp, Setting, Fired], UOp]
+    form: Callable[[Setting], Form]
+    rules: Callable[[Target], Sequence[str]] = lambda _: ()
+    """The names of its rules."""
+    about: str = ""
+    """What it does, in one sentence."""
+
+
+def rewriting(run: Callable[[UOp, Fired], UOp], form: Form, rules: Sequence[str] = ()) -> Stage:
+    """A stage that does not depend on the setting."""
+    return Stage(
+        form.stage, lambda u, _, fired: run(u, fired), lambda _: form, lambda _: rules, about(run)
+    )
+
+
+def about(run: Callable[..., UOp]) -> str:
+    """The first paragraph about the stage of a function, as its module has it."""
+    paragraph = (getdoc(getmodule(run)) or "").partition("\n\n")[0]
+    return " ".join(paragraph.partition(": ")[2].split())
