@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from figure import Figure, at_least, at_most
 
-from uop.conformance.fuzz.stream import drawn, groups_to_draw
+from uop.conformance.fuzz.fuzz import drawn, groups_to_draw
 from uop.conformance.shrink.reduce import is_computing
 from uop.conformance.suite.case import LEVELS, Case
 from uop.conformance.suite.generate import case_by_id

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import chain, islice
+from operator import or_
 
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import interpret
-from uop.conformance.coverage.value_classes import named
+from uop.conformance.coverage.value_classes import SPECIAL, classes_in, named
 from uop.conformance.judging.compare import element_text, opened
 from uop.conformance.judging.expected import accepted_on, may_end, reference_on, truncates
 from uop.conformance.judging.lowering import Submission, left_out, submission_of
-from uop.conformance.judging.refusals import special_in, with_ordinary_data
 from uop.conformance.judging.verdict import (
     MAY_END,
     NOT_CHARGED,
@@ -28,13 +29,44 @@ from uop.conformance.judging.verdict import (
     verdict_of,
 )
 from uop.conformance.protocol.types import Outcome, Problem, Program
-from uop.conformance.suite.case import OWN, Case, InvalidCase
+from uop.conformance.suite.case import OWN, Batch, Case, InvalidCase
+from uop.conformance.suite.choices import CountedChoices
+from uop.conformance.suite.levels.graph.pairs import fitting_data
+from uop.conformance.suite.values import draw_ordinary
 from uop.conformance.suite.vocabulary import NO_SKIPS, Skips
 from uop.conformance.workers.transport import Session
 from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.footprint import SMALL, at_most
+from uop.interpreter.numeric.storage import STORED
 from uop.spec.errors import LabelledError, UndefinedError, UnsupportedError, UopError
+from uop.spec.graph import slots_of
 from uop.spec.latitude import STRICT, Profile
+from uop.spec.text.program import print_program
+
+
+def special_in(case: Case) -> int:
+    """The special classes of the inputs of a case, as a bit mask."""
+    arrays = (a for batch in case.batches for a in batch.inputs.values())
+    return reduce(or_, (classes_in(a, STORED[a.dtype]) for a in arrays), 0) & SPECIAL
+
+
+def with_ordinary_data(case: Case) -> Case | None:
+    """The program on ordinary data of the same shapes; None where it has no special data, or no
+    meaning on others.
+    """
+    if not special_in(case):
+        return None
+    root, choices = case.root, CountedChoices(0, print_program(case.root))
+    data = {
+        slot: fitting_data(u, root, choices, draw_ordinary) for slot, u in slots_of(root).items()
+    }
+    try:
+        evaluate_full(root, data)
+    except (UndefinedError, UnsupportedError):
+        return None
+    return Case(case.id, root, (Batch(data),))
+
 
 CONFIRMED = 8
 """Failures of one call that run again alone; where more fail, batching is not the cause."""

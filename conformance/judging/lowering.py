@@ -4,33 +4,113 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
 from uop.compiler.pipeline import lower, results_of
-from uop.conformance.judging.substitution import substitute_unlisted
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, Program
 from uop.conformance.suite.case import LEVELS, Batch, Case, CaseId, InvalidCase
 from uop.conformance.suite.vocabulary import Skips, computed, lacking
-from uop.interpreter.numeric.storage import Array
-from uop.spec.dtype import DTYPES, dtypes
+from uop.interpreter.numeric.storage import Array, constant, np_dtype
+from uop.spec.args import ConstArg
+from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import DeviceLacksError, UopError
 from uop.spec.graph import (
     ProgramKind,
     kind_of,
+    outside,
+    replaced,
     returns_memory,
     slot_of,
     slots_of,
     written,
 )
 from uop.spec.ops.names import Op
+from uop.spec.registry import Shape
 from uop.spec.text.program import print_program
-from uop.spec.uop import UOp
+from uop.spec.uop import UOp, const, param
 from uop.spec.walk import kept_with_root
+
+COMPARES = (Op.CMPLT, Op.CMPNE, Op.CMPGT)
+"""Comparisons that can replace a bool, in order of preference."""
+
+
+def substitute_unlisted(
+    root: UOp, batches: Sequence[Batch], hello: Hello
+) -> tuple[UOp, tuple[Batch, ...]]:
+    """Rewrite a program to an equal one, and return it with its inputs.
+
+    A CONST becomes an input if CONST is not listed. A bool CONST or input becomes a comparison
+    of two numbers if bool is not listed. Bodies of FUNCTIONs do not change.
+    """
+    rewrite = _Substitution(hello, [dict(batch.inputs) for batch in batches], slots_of(root))
+    new = {u: other for u in outside(root) if (other := rewrite.replacement(u)) is not None}
+    rewritten = replaced(root, new) if new else root
+    used = slots_of(rewritten).keys()
+    return rewritten, tuple(
+        Batch({slot: a for slot, a in inputs.items() if slot in used}) for inputs in rewrite.batches
+    )
+
+
+class _Substitution:
+    """Replaces single nodes, and adds the inputs of the replacements to each batch."""
+
+    def __init__(
+        self, hello: Hello, batches: list[dict[int, Array]], slots: Collection[int]
+    ) -> None:
+        self.batches = batches
+        self.next_slot = 1 + max(chain(slots, *batches), default=-1)
+        self.hello = hello
+        self.has_bools = dtypes.bool.name in hello.dtypes
+        listed = [DTYPES[name] for name in sorted(hello.dtypes & DTYPES.keys())]
+        numbers = [d for d in listed if d.is_int or d.is_float]
+        pairs = ((op, d) for op in COMPARES for d in numbers if hello.takes(op.name, d.name))
+        self.comparison = next(pairs, None)
+
+    def _has_constant(self, dtype: DType) -> bool:
+        return self.hello.takes(Op.CONST.name, dtype.name)
+
+    def replacement(self, u: UOp) -> UOp | None:
+        """The replacement of a node; None if it does not change."""
+        is_input = u.op is Op.PARAM and u.addrspace is None and u.device is None
+        if u.op is not Op.CONST and not is_input:
+            return None
+        if u.dtype is dtypes.bool and not self.has_bools:
+            return self._comparison(u)
+        if u.op is Op.CONST and u.dtype is not dtypes.index and not self._has_constant(u.dtype):
+            return self._input((), u.dtype, [_value(u)] * len(self.batches))
+        return None
+
+    def _comparison(self, u: UOp) -> UOp | None:
+        """A comparison of a number with zero that equals the bool; None if none is listed."""
+        if self.comparison is None:
+            return None
+        compare, of = self.comparison
+        if u.op is Op.CONST and self._has_constant(of):
+            number, zero = const(int(_value(u)), of), const(0, of)
+        else:
+            is_constant, kind = u.op is Op.CONST, np_dtype(of)
+            data = [_value(u) if is_constant else inputs[slot_of(u)] for inputs in self.batches]
+            number = self._input(u.shape, of, [a.astype(kind) for a in data])
+            zero = self._input((), of, [np.zeros((), kind) for _ in data])
+        operands = (zero, number) if compare is Op.CMPLT else (number, zero)
+        return UOp(compare, *operands)
+
+    def _input(self, shape: Shape, dtype: DType, data: Sequence[Array]) -> UOp:
+        slot = self.next_slot
+        self.next_slot += 1
+        for inputs, array in zip(self.batches, data, strict=True):
+            inputs[slot] = array
+        return param(slot, shape, dtype)
+
+
+def _value(u: UOp) -> Array:
+    return constant(cast(ConstArg, u.arg).bits, u.dtype)
+
 
 STAGES = (("kernel", "rangeify"), ("kernel", "select"), ("linear", "linearize"))
 """The forms with the stages that produce them: loops, work items, instructions."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.expected import accepted_on, written_buffers
@@ -14,7 +15,6 @@ from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.report.model import Failure
 from uop.conformance.shrink.alone import calls_alone
 from uop.conformance.shrink.axes import reduce_axes
-from uop.conformance.shrink.devices import reduce_devices
 from uop.conformance.shrink.explain import (
     Explained,
     Failing,
@@ -26,23 +26,128 @@ from uop.conformance.shrink.explain import (
 )
 from uop.conformance.shrink.kernels import reduce_kernels
 from uop.conformance.shrink.lost import LOSSES, Sparing, reduce_elements
-from uop.conformance.shrink.ordinary import in_ordinary_values
-from uop.conformance.shrink.reduce import Candidate, Probe, is_computing, reduce_program
-from uop.conformance.shrink.search import Search
+from uop.conformance.shrink.reduce import (
+    Candidate,
+    Probe,
+    is_computing,
+    reduce_program,
+    with_used_inputs,
+)
+from uop.conformance.shrink.search import PLACED, Search, Step, devices_of
 from uop.conformance.shrink.signature import signature_of
 from uop.conformance.suite.case import Batch, Case, CaseId, Evaluated, InvalidCase
+from uop.conformance.suite.choices import CountedChoices
+from uop.conformance.suite.levels.graph.pairs import fitting_data
+from uop.conformance.suite.values import draw_ordinary
 from uop.conformance.suite.vocabulary import computed
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.footprint import SMALL, at_most, metered
+from uop.spec.args import Device
 from uop.spec.case import ElementSet, FileCase, UopFile
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError
-from uop.spec.graph import ProgramKind, kind_of
+from uop.spec.graph import ProgramKind, kind_of, slots_of
 from uop.spec.latitude import Profile
+from uop.spec.ops.names import Op
+from uop.spec.text.program import print_program
 from uop.spec.text.uop_file import print_file
 from uop.spec.uop import UOp
+from uop.spec.walk import rebuild
+
+DRAWS = 64
+"""The values that are tried for each input."""
+Found = tuple[Candidate, CaseFailure]
+
+
+def in_ordinary_values(
+    judge: Judge, found: Found, probe: Probe, is_special: Callable[[Candidate], bool]
+) -> Found:
+    """The program with ordinary values if it fails alike on some, else as it is.
+
+    A fault of ordinary values shows on special ones too, where cases of these come first.
+    """
+    program, failure = found
+    root = program.root
+    slots = slots_of(root)
+    if kind_of(root).calls_kernels or failure.element is None or not is_special(program):
+        return found
+    choices = CountedChoices(0, print_program(root))
+    drawn = (
+        {slot: fitting_data(u, root, choices, draw_ordinary) for slot, u in slots.items()}
+        for _ in range(DRAWS)
+    )
+    batches = tuple(Batch(inputs) for inputs in drawn)
+    case = Case(CaseId("reduce", "MIXED", "MIXED", "ordinary", 0), root, batches)
+    (verdict,) = judge.judge([case])
+    if verdict.failure is None:
+        return found
+    ordinary = replace(program, inputs=batches[verdict.failure.batch].inputs)
+    (shown,) = probe([ordinary])
+    if shown is None or is_special(ordinary):
+        return found
+
+    def keeping(candidates: Sequence[Candidate]) -> list[CaseFailure | None]:
+        shown = probe(candidates)
+        return [None if is_special(c) else f for c, f in zip(candidates, shown, strict=True)]
+
+    return reduce_program(ordinary, shown, keeping)
+
+
+Where = Callable[[Device], Device]
+
+
+def reduce_devices(
+    start: Candidate, failure: CaseFailure, probe: Probe
+) -> tuple[Candidate, CaseFailure]:
+    """Shrink a program that fails with `failure` to fewer devices."""
+    search = Search(start, failure, probe)
+    search.repeat(fewer_devices)
+    return search.best, search.failure
+
+
+def fewer_devices(candidate: Candidate) -> Iterator[Step]:
+    """The program on no device, without one, or with one in place of another."""
+    nodes = candidate.root.toposort()
+    devices = dict.fromkeys(name for u in nodes for name in devices_of(u))
+    if devices:
+        yield partial(_placed, candidate, lambda device: None)
+    for gone in reversed([*devices]):
+        yield partial(_placed, candidate, partial(_without, gone))
+        for kept in devices:
+            if kept != gone:
+                yield partial(_placed, candidate, partial(_instead, gone, kept))
+
+
+def _without(gone: str, device: Device) -> Device:
+    """The devices of a sharded value but one."""
+    if isinstance(device, tuple) and len(device) > 1:
+        return tuple(name for name in device if name != gone)
+    return device
+
+
+def _instead(gone: str, kept: str, device: Device) -> Device:
+    return kept if device == gone else device
+
+
+def _placed(candidate: Candidate, where: Where) -> Candidate:
+    """The program with its values on other devices, without copies that stay where they are."""
+
+    def placed(u: UOp, src: list[UOp]) -> UOp:
+        arg = replace(u.arg, device=where(u.arg.device)) if isinstance(u.arg, PLACED) else u.arg
+        return src[0] if _is_copy(u, src, where) else UOp(u.op, *src, arg=arg, tag=u.tag)
+
+    return with_used_inputs(rebuild(candidate.root, placed), candidate.inputs)
+
+
+def _is_copy(u: UOp, sources: list[UOp], where: Where) -> bool:
+    """Whether a node only moves a value to the device where it is."""
+    if u.op is Op.REPLICATED:
+        return where(u.device) is None
+    is_load = u.op is Op.LOAD and u.src[0].addrspace is None
+    return is_load and len(sources) == 1 and where(u.device) == sources[0].device
+
 
 LEAST_WORK = 256
 """A candidate may compute so many elements, however few the failing program computes: it may have

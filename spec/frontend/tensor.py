@@ -22,7 +22,7 @@ from uop.spec.frontend.data import (
     number,
 )
 from uop.spec.frontend.evaluator import evaluator, installed
-from uop.spec.frontend.unary import Unary
+from uop.spec.frontend.operators import Unary
 from uop.spec.frontend.values import Values, holding
 from uop.spec.frontend.views import Axes
 from uop.spec.ops.names import Op

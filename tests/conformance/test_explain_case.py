@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from uop.conformance.checks import OptionError
-from uop.conformance.reference.answers.dependence import needed_of
-from uop.conformance.reference.answers.derivation import Query, as_walked, derive
+from uop.conformance.reference.answers.derivation import Query, as_walked, derive, needed_of
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.suite.generate import groups
 from uop.interpreter.evaluate import evaluate_full

@@ -17,7 +17,7 @@ import pytest
 
 from uop.cli import names
 from uop.conformance.coverage.ledger import Ledger
-from uop.conformance.fuzz.stream import SHARES, drawn, groups_to_draw
+from uop.conformance.fuzz.fuzz import SHARES, drawn, groups_to_draw
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.report.format import read_report
 from uop.conformance.report.tally import MOST_DIGESTS, Distinct, Tally

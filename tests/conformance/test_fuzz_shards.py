@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from reports import OPTIONS, report
 
-from uop.conformance.fuzz.stream import drawn
+from uop.conformance.fuzz.fuzz import drawn
 from uop.conformance.report.comparison import Against, Flaky
 from uop.conformance.report.format import failed_in, read_report, report_text
 from uop.conformance.report.merge import merged

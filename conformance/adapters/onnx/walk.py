@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from uop.conformance.adapters.onnx.attributes import attribute_of, with_defaults
-from uop.conformance.adapters.onnx.dtypes import array_of
-from uop.conformance.adapters.onnx.functions import Function, function_of
+from uop.conformance.adapters.onnx.dtypes import array_of, element_of
+from uop.conformance.adapters.onnx.package import onnx
 from uop.conformance.adapters.onnx.rules import (
     Body,
     Rule,
@@ -21,6 +20,94 @@ from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.graph import leaves, slot_of
 from uop.spec.ops.names import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function: its nodes, and for one of ONNX the declaration of its op."""
+
+    proto: Any
+    schema: Any = None
+
+
+def function_of(
+    node: Any,
+    local: Any,
+    attributes: Mapping[str, Any],
+    inputs: Sequence[Tensor | None],
+    opset: int,
+) -> Function:
+    """The function that a node calls; UnsupportedError if its op is not composed of others."""
+    if local is not None:
+        return Function(local)
+    library = onnx()
+    try:
+        schema = library.defs.get_schema(node.op_type, opset, node.domain)
+    except library.defs.SchemaError:
+        raise UnsupportedError("ONNX has no such op, and the model no such function") from None
+    data = None
+    if schema.has_function:
+        data = schema.get_function_with_opset_version(newest(schema.function_opset_versions, opset))
+    elif schema.has_context_dependent_function:
+        version = newest(schema.context_dependent_function_opset_versions, opset)
+        called = library.NodeProto()
+        called.CopyFrom(node)
+        del called.attribute[:]
+        called.attribute.extend(attributes.values())
+        data = schema.get_context_dependent_function_with_opset_version(
+            version, called.SerializeToString(), [_type_of(each) for each in inputs]
+        )
+    if data is None:
+        raise UnsupportedError("this op has no rule")
+    return Function(library.FunctionProto.FromString(data), schema)
+
+
+def newest(versions: Sequence[int], opset: int) -> int:
+    """The newest version up to that of the model, or the oldest."""
+    return max((v for v in versions if v <= opset), default=min(versions))
+
+
+def _type_of(tensor: Tensor | None) -> bytes:
+    library = onnx()
+    if tensor is None:
+        data: bytes = library.TypeProto().SerializeToString()
+    else:
+        element = element_of(tensor.dtype)
+        data = library.helper.make_tensor_type_proto(element, tensor.shape).SerializeToString()
+    return data
+
+
+def attribute_of(attribute: Any) -> Any:
+    """The value of an AttributeProto: numbers, text, tuples of them, or the array of a tensor."""
+    types = onnx().AttributeProto
+    match attribute.type:
+        case types.FLOAT:
+            return attribute.f
+        case types.INT:
+            return attribute.i
+        case types.STRING:
+            return attribute.s.decode()
+        case types.FLOATS:
+            return tuple(attribute.floats)
+        case types.INTS:
+            return tuple(attribute.ints)
+        case types.STRINGS:
+            return tuple(text.decode() for text in attribute.strings)
+        case types.TENSOR:
+            return array_of(attribute.t)
+    kind = types.AttributeType.Name(attribute.type)
+    raise UnsupportedError(f"attribute {attribute.name} of type {kind}")
+
+
+def with_defaults(proto: Any, schema: Any, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a call of a function, with the defaults that it declares."""
+    defaults = {each.name: each for each in proto.attribute_proto}
+    if schema is not None:
+        for name, declared in schema.attributes.items():
+            if declared.default_value.type:
+                defaults[name] = declared.default_value
+    return {**defaults, **attributes}
+
 
 Scope = dict[str, Tensor | None]
 Opsets = Mapping[str, int]

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
 from html import escape
 
 from uop.conformance.checks import OBSERVED
 from uop.conformance.coverage.ledger import ledger_lines
+from uop.conformance.profile.card import Observation
+from uop.conformance.profile.free import FREE
 from uop.conformance.report.html.markup import (
     Html,
     block,
     code,
     document,
+    in_decimals,
     pairs,
     section,
     table,
     tag,
 )
 from uop.conformance.report.html.page_accuracy import accuracy
-from uop.conformance.report.html.page_card import card
 from uop.conformance.report.html.page_failures import FIRST, failures, first_failures, rules
-from uop.conformance.report.html.page_known import known
 from uop.conformance.report.html.page_matrix import matrix
 from uop.conformance.report.junit import first_failed
-from uop.conformance.report.model import Conclusion, LeftOut, Report, Summary
+from uop.conformance.report.model import SKIPPED, Conclusion, KnownFailure, LeftOut, Report, Summary
 from uop.conformance.report.origin import Origin
 from uop.conformance.report.rules import FEW, rules_text
 from uop.conformance.report.text import adapter_lines
@@ -36,6 +37,116 @@ from uop.conformance.run.commands import (
     more_command,
     repro_command,
 )
+from uop.spec.latitude import KNOBS
+from uop.spec.text.profile_text import knob_values
+
+WORDS = {
+    "known": "fails, as expected",
+    "fixed": "✕ passes now: remove its line",
+    "expired": "✕ expired: mend it, or give it more time",
+    "undecided": "✕ its program was not judged: write another one",
+    SKIPPED: "skipped",
+}
+WEB = ("http://", "https://")
+
+
+def known(report: Report) -> Html:
+    """A row for each line of the file, stale ones first."""
+    lines = report.known
+    if not lines:
+        return ""
+    intro = (
+        "Failures that the adopter of the backend has written down. They do not fail the run, but "
+        "a line whose program passes or cannot be judged, or that has expired, does. A cause that "
+        "the run was to skip stands here too."
+    )
+    parts = [tag("p", intro)]
+    if stale := report.stale:
+        parts += [tag("p", "These lines fail the run:", class_="wrong"), block("\n".join(stale))]
+    ordered = sorted(lines, key=lambda line: not line.stale)
+    header = ["what fails, and the program that shows it", "state", "reason", "until", "cases"]
+    return "".join(parts) + table("Lines of the file", header, map(_row, ordered), "wide known")
+
+
+def _row(line: KnownFailure) -> Sequence[Html]:
+    state = escape(WORDS[line.state])
+    return [
+        f"{code(line.key)}<br>{tag('small', code(line.repro))}" if line.repro else code(line.key),
+        tag("span", state, class_="wrong") if line.stale else state,
+        escape(line.reason) + _link(line.link),
+        escape(line.expires) or "not limited",
+        _cases(line.cases),
+    ]
+
+
+def _link(text: str) -> Html:
+    """A link for http(s) addresses; escaped text otherwise."""
+    if not text:
+        return ""
+    shown = tag("a", escape(text), href=text) if text.startswith(WEB) else escape(text)
+    return f"<br>{tag('small', shown)}"
+
+
+def _cases(ids: Sequence[str]) -> Html:
+    """The number of cases that a line covers, and their ids."""
+    if not ids:
+        return "none in this run"
+    inside = tag("summary", f"{len(ids):,}") + "<br>".join(map(code, ids))
+    return tag("details", inside)
+
+
+HEADER = ("point", "the language allows", "observed", "evidence")
+
+
+def card(report: Report) -> Html:
+    """The observations of knobs, then the others; empty without a card."""
+    if not report.card:
+        return ""
+    intro = tag(
+        "p",
+        "Small programs show what the backend does where the language leaves a choice. It was "
+        f"judged by the profile {code(report.profile)}, {report.profile_from}.",
+    )
+    # Contradicting choices fail only under an observed profile.
+    failed = {failure.signature for failure in report.failures}
+    knobs = [entry for entry in report.card if entry.knob]
+    free = [entry for entry in report.card if not entry.knob]
+    rows = [[code(e.point), escape(FREE.get(e.point, "")), *_seen(e, failed)] for e in free]
+    parts = [table("Choices that a profile names", HEADER, _of_knobs(knobs, failed), "wide card")]
+    return intro + "".join(parts) + table("What else is open", HEADER, rows, "wide card")
+
+
+def _of_knobs(entries: Sequence[Observation], failed: Collection[str]) -> Iterator[Sequence[Html]]:
+    """A row per observation; the first of each knob has the description of the knob."""
+    explained: set[str] = set()
+    for entry in entries:
+        words = "" if entry.knob in explained else _knob(entry.knob)
+        explained.add(entry.knob)
+        yield [code(entry.point), words, *_seen(entry, failed)]
+
+
+def _knob(name: str) -> Html:
+    if name not in KNOBS:
+        return ""
+    return f"{escape(KNOBS[name])}<br>{tag('small', escape(knob_values(name)))}"
+
+
+def _seen(entry: Observation, failed: Collection[str]) -> tuple[Html, Html]:
+    """The observed choice with its knob value, and the evidence."""
+    observed = tag("strong", escape(entry.observed))
+    if entry.declares:
+        declared = code(f"{entry.knob}={entry.declares}")
+        observed += f"<br>{tag('small', declared)}"
+    if f"card {entry.point}" in failed:
+        observed += f"<br>{tag('span', '✕ two things at once', class_='wrong')}"
+    shown = entry.conflict or entry.evidence[:1]
+    lines = "<br>".join(code(in_decimals(line)) for line in shown)
+    rest = len(entry.evidence) - len(shown)
+    if rest > 0:
+        title = tag("summary", f"and {rest} more; all of them, exactly")
+        lines += tag("details", title + block("\n".join(entry.evidence)))
+    return observed, lines
+
 
 MARKS = {Conclusion.CONFORMS: "✓", Conclusion.DOES_NOT: "✕", Conclusion.INCONCLUSIVE: "?"}
 CLASSES = {
