@@ -13,9 +13,9 @@ from uop.compiler.kernels import (
     binaries_of,
     first_stage,
 )
-from uop.compiler.rewrite import Fired, quietly
+from uop.compiler.rewrite import Fired, unobserved
 from uop.compiler.stages.callify.stage import STAGE as CALLIFY
-from uop.compiler.stages.entry.stage import entered, with_core_ops
+from uop.compiler.stages.entry.stage import enter, to_core_ops
 from uop.compiler.stages.expand import STAGE as EXPAND
 from uop.compiler.stages.linearize import STAGE as LINEARIZE
 from uop.compiler.stages.optimize.stage import STAGE as OPTIMIZE
@@ -72,9 +72,9 @@ def compile(
     stage breaks its contract.
     """
     chosen = find_target(target)
-    given = with_core_ops(root)
+    given = to_core_ops(root)
     binaries = binaries_of(given, chosen)
-    root = _entered(given, chosen)
+    root = _enter(given, chosen)
     stages = dict(_left(root, Setting(chosen, optimizations, quick), observe))
     results = results_of(root, next(iter(stages.values())))
     if calls(root):
@@ -102,14 +102,14 @@ def lower(
 ) -> UOp:
     """The output of a stage for a program; UnsupportedError for a stage that does not run."""
     setting = Setting(find_target(target), optimizations)
-    for name, program in _left(_entered(with_core_ops(root), setting.target), setting, None):
+    for name, program in _left(_enter(to_core_ops(root), setting.target), setting, None):
         if name == stage:
             return program
     raise UnsupportedError(f"no stage {stage} is left for this program")
 
 
-def _entered(program: UOp, target: Target) -> UOp:
-    return entered(program, partial(_linear, target=target))
+def _enter(program: UOp, target: Target) -> UOp:
+    return enter(program, partial(_linear, target=target))
 
 
 def _linear(call: UOp, target: Target) -> UOp:
@@ -131,7 +131,7 @@ def _left(program: UOp, setting: Setting, observe: Observe | None) -> Iterator[t
     hidden = {body: UOp(Op.SINK, tag=f"kernel {k}") for k, body in enumerate(linears)}
     shown = {stand_in: body for body, stand_in in hidden.items()}
     for stage in stages:
-        fired = quietly if observe is None else partial(observe, stage.name)
+        fired = unobserved if observe is None else partial(observe, stage.name)
         hides = stage.name in ON_GRAPHS
         before = program.substitute(hidden) if stage.name in ON_GRAPHS[1:] else program
         after = stage.run(before, setting, fired)

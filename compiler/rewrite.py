@@ -59,14 +59,14 @@ class RuleSet:
         return self._of.get(op, ())
 
 
-def quietly(rule: str, before: UOp, after: UOp) -> None:
+def unobserved(rule: str, before: UOp, after: UOp) -> None:
     """The observer that does nothing."""
 
 
 class Rewriter:
     """Rewrites graphs by a set of rules. It caches every node: shared parts are rewritten once."""
 
-    def __init__(self, rules: RuleSet, fired: Fired = quietly, budget: int = BUDGET) -> None:
+    def __init__(self, rules: RuleSet, fired: Fired = unobserved, budget: int = BUDGET) -> None:
         self.rules, self.fired, self.budget = rules, fired, budget
         self._done: dict[UOp, UOp] = {}
 
@@ -116,6 +116,6 @@ class Rewriter:
         self.fired(rule.__name__, before, after)
 
 
-def rewrite(root: UOp, rules: RuleSet, fired: Fired = quietly) -> UOp:
+def rewrite(root: UOp, rules: RuleSet, fired: Fired = unobserved) -> UOp:
     """The graph rewritten by the rules to a fixed point."""
     return Rewriter(rules, fired)(root)

@@ -112,8 +112,9 @@ def _rejoin(terms: Terms) -> bool:
 
 
 def _joined(high: UOp, factor: int, low: UOp, k: int) -> UOp | None:
-    """The node that factor * high + k * low is k times, if `low` is x % c and `high` is x//c * c,
-    or for a number c if it is x//c or (x//c) % b.
+    """Return y with factor * high + k * low = k * y; None if there is none.
+
+    `low` is x % c. `high` is x//c * c, or x//c or (x//c) % b where c is a number.
     """
     x, c = low.src
     if high.op is Op.MUL and high.src[0].op is Op.IDIV and factor == k:

@@ -198,7 +198,7 @@ def shown(scripts: Sequence[SystemScript]) -> list[str]:
 
 
 COUNTS = "<!-- counts, written by uop.conformance.finding_runs -->"
-OTHERS = "<!-- systems, written by uop.conformance.finding_runs -->"
+SYSTEMS_MARK = "<!-- systems, written by uop.conformance.finding_runs -->"
 MARK = "<!-- written by uop.conformance.finding_runs -->"
 END = "<!-- end -->"
 
@@ -208,7 +208,7 @@ def with_tables(text: str) -> str:
     others = system_scripts()
     groups = [("tinygrad", s.group) for s in scripts()]
     groups += [(SYSTEMS[s.system].title, s.group) for s in others]
-    for mark, table in ((COUNTS, counts(groups)), (OTHERS, system_tables(others))):
+    for mark, table in ((COUNTS, counts(groups)), (SYSTEMS_MARK, system_tables(others))):
         before, _, after = text.partition(mark)
         text = f"{before}{mark}\n\n{table}\n\n{END}{after.partition(END)[2]}"
     return text

@@ -17,7 +17,7 @@ from typing import cast
 
 from uop.compiler.indices import counting
 from uop.compiler.patterns import int_value
-from uop.compiler.rewrite import Fired, quietly
+from uop.compiler.rewrite import Fired, unobserved
 from uop.compiler.stages.optimize.axes import id_of, type_of
 from uop.compiler.stages.stage import rewriting
 from uop.compiler.validity import identity
@@ -46,7 +46,7 @@ MOST_ELEMENTS = 4096
 ACCESSES = (Op.LOAD, Op.STORE, Op.ATOMICADD)
 
 
-def expand(root: UOp, fired: Fired = quietly) -> UOp:
+def expand(root: UOp, fired: Fired = unobserved) -> UOp:
     """Give these loops of every kernel an axis; UnsupportedError for too many elements."""
     bodies: dict[UOp, UOp] = {}
     for body in kernels(root):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from uop.compiler.rewrite import Fired, quietly
-from uop.compiler.stages.entry.scalars import in_scalars
+from uop.compiler.rewrite import Fired, unobserved
+from uop.compiler.stages.entry.scalars import scalarize
 from uop.compiler.stages.stage import rewriting
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError
@@ -13,14 +13,14 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 
-def linearize(root: UOp, fired: Fired = quietly) -> UOp:
+def linearize(root: UOp, fired: Fired = unobserved) -> UOp:
     """Make each SINK of a CALL a LINEAR; a LINEAR with vectors is rewritten to scalars."""
     return root.substitute({body: _listed(body) for body in kernels(root)})
 
 
 def _listed(body: UOp) -> UOp:
     if body.op is Op.LINEAR:
-        return in_scalars(body)
+        return scalarize(body)
     return UOp(Op.LINEAR, *instructions(body))
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uop.compiler.rewrite import Fired, quietly
+from uop.compiler.rewrite import Fired, unobserved
 from uop.compiler.stages.callify.contents import TEMPORARY
 from uop.compiler.stages.stage import rewriting
 from uop.spec.dtype import DType
@@ -32,7 +32,7 @@ class Lifetime:
     last: int
 
 
-def plan(root: UOp, fired: Fired = quietly) -> UOp:
+def plan(root: UOp, fired: Fired = unobserved) -> UOp:
     """Replace temporaries so that the kernels need fewer BUFFERs."""
     order = calls(root)
     places = shared(lifetimes(order))

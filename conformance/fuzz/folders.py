@@ -13,7 +13,7 @@ from uop.conformance.checks import OptionError
 from uop.conformance.report.files import write_file
 
 URL = "://"
-AT_ONCE = 8
+THREADS = 8
 """The files that are read or written at the same time: a store far away takes long for each."""
 
 
@@ -94,7 +94,7 @@ class Remote:
     url: str
     files: Any
     root: str
-    threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(AT_ONCE))
+    threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS))
     pending: dict[str, Future[None]] = field(default_factory=dict)
     """By name the files that were written, or are being written."""
 

@@ -24,7 +24,7 @@ from uop.spec.text.uop_file import parse_file
 FILE = "self_test.uop"
 SECONDS = 2.0
 """After these no further call begins."""
-AT_ONCE = 4
+PROGRAMS_PER_CALL = 4
 """The most programs in a call: some libraries take a second for each."""
 RAISED = frozenset(
     {ProblemKind.INVALID, ProblemKind.TRAP, ProblemKind.COMPILE, ProblemKind.INTERNAL}
@@ -56,7 +56,7 @@ def why_unfit(session: Session) -> str:
 def _problems(session: Session) -> Iterator[Problem | None]:
     """The problem of each program that the backend supports; None for one that has run."""
     programs = list(_programs(session.hello))
-    size = min(session.hello.limits.programs, AT_ONCE)
+    size = min(session.hello.limits.programs, PROGRAMS_PER_CALL)
     deadline = time.monotonic() + SECONDS
     with session.expecting_losses():
         for start in range(0, len(programs), size):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 AnyPool: TypeAlias = "Pool | InProcess"
 
-AT_ONCE = 4
+SHRUNK_TOGETHER = 4
 """The most cases that one round shrinks. Each may show a cause that explains the others."""
 CHECKING = 1.0
 """The seconds in which a shrunk program may still be compared with the causes: it is small."""
@@ -96,7 +96,7 @@ class CauseSearch:
 
     def run(self, failed: Iterable[Verdict]) -> None:
         """Find the causes of failures while there is time, distinct ones first."""
-        failed = sorted((v for v in failed if v.failure is not None), key=how_telling)
+        failed = sorted((v for v in failed if v.failure is not None), key=_priority)
         for alike in (_by_op, _by_group, _by_case):
             self._find(_first_of_each(alike, self._left(failed)))
 
@@ -108,7 +108,7 @@ class CauseSearch:
         new = self.causes.found
         while (left := self._left(failed)) and time.monotonic() < self.deadline:
             self.causes.explains |= self._explained([self._unexplained(v) for v in left], new)
-            new = self._shrunk(_unlike(self._left(left)))
+            new = self._shrunk(_one_of_each_kind(self._left(left)))
 
     def _explained(
         self, failing: Sequence[Unexplained], causes: Sequence[Failure]
@@ -159,7 +159,7 @@ class CauseSearch:
 
 def one_of_each_op(failed: Iterable[Verdict]) -> list[Verdict]:
     """The most telling failure of each op and kind of symptom."""
-    return _first_of_each(_by_op, sorted(failed, key=how_telling))
+    return _first_of_each(_by_op, sorted(failed, key=_priority))
 
 
 def _first_of_each(
@@ -185,7 +185,7 @@ def _by_case(verdict: Verdict) -> tuple[str, ...]:
     return (verdict.id,)
 
 
-def how_telling(verdict: Verdict) -> tuple[int, int]:
+def _priority(verdict: Verdict) -> tuple[int, int]:
     """Small programs first; of these wrong values before what fails on special ones alone.
 
     Programs that must be rejected precede all, as they need no shrinking.
@@ -199,7 +199,7 @@ def how_telling(verdict: Verdict) -> tuple[int, int]:
 _SEVERITY = {symptom: place for place, symptom in enumerate(Symptom)}
 
 
-def _unlike(rest: Sequence[Verdict]) -> list[Verdict]:
+def _one_of_each_kind(rest: Sequence[Verdict]) -> list[Verdict]:
     """A few failures of different ops, of the first level that has any."""
     _, first = next(groupby(rest, lambda v: CaseId.parse(v.id).level), ("", iter(())))
     by_kind: dict[tuple[str, str], Verdict] = {}
@@ -208,4 +208,4 @@ def _unlike(rest: Sequence[Verdict]) -> list[Verdict]:
         assert verdict.failure is not None
         kind = (id.op, id.group) if id.op == "MIXED" else (id.op, verdict.failure.symptom)
         by_kind.setdefault(kind, verdict)
-    return list(by_kind.values())[:AT_ONCE]
+    return list(by_kind.values())[:SHRUNK_TOGETHER]

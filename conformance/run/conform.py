@@ -28,10 +28,10 @@ from uop.conformance.run.run import Run
 from uop.conformance.run.selection import groups_of, in_shard, is_narrowed, selected
 from uop.conformance.run.tasks import Observe, tasks_of
 from uop.conformance.suite.case import LEVELS, CaseId
-from uop.conformance.suite.generate import further
+from uop.conformance.suite.generate import left_out_cases
 from uop.spec.errors import BackendError, UopError
 
-LEAST_SEARCH = 150.0
+MIN_SEARCH_SECONDS = 150.0
 """Without a time, causes are looked for as long as judging took, or these seconds."""
 MARGIN = 1.25
 """By so much more time than a run has had for each case it is told to take."""
@@ -131,7 +131,7 @@ class Conformance(Run):
         places = {str(id): place for place, id in enumerate(self.ids)}
         self.failed = dict(sorted(self.failed.items(), key=lambda item: places[item[0]]))
         now = time.monotonic()
-        least = now + max(LEAST_SEARCH, now - self.clock.judging_since)
+        least = now + max(MIN_SEARCH_SECONDS, now - self.clock.judging_since)
         self.find_causes(pool, self.clock.at(SEARCHING) or least)
 
     def _known(self) -> tuple[KnownFailure, ...]:
@@ -190,7 +190,7 @@ class Conformance(Run):
         """Select cases that were not run, a few for each op and dtype with a gap."""
         room = dict.fromkeys(((p.about, p.dtype) for p in gaps), FURTHER_OF_EACH)
         ids: list[CaseId] = []
-        for id in further(room, self.options.effort, self.vocabulary):
+        for id in left_out_cases(room, self.options.effort, self.vocabulary):
             is_new = id.level in self.options.levels and str(id) not in self.ledger.places
             if is_new and room[id.op, id.dtype] and len(ids) < most:
                 room[id.op, id.dtype] -= 1

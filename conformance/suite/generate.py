@@ -57,7 +57,7 @@ FURTHEST = 10**6
 DRAWN_ANEW = 16
 """The most programs that are drawn for one of listed cells alone; a step looks at most cells."""
 
-__all__ = ["EFFORTS", "LEVELS", "case_by_id", "cases", "further"]
+__all__ = ["EFFORTS", "LEVELS", "case_by_id", "cases", "left_out_cases"]
 
 
 def cases(
@@ -86,7 +86,7 @@ def case_by_id(
     return group_of(id, vocabulary).case(id.index, seed)
 
 
-def further(
+def left_out_cases(
     cells: Collection[tuple[str, str]], effort: str, vocabulary: Vocabulary | None = None
 ) -> Iterator[CaseId]:
     """Yield ids of cases that an effort leaves out, for the ops and dtypes with gaps in a ledger.

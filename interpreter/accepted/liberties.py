@@ -32,7 +32,7 @@ MOVING = VIEWS | {
 """Ops that pass on their first operand and store nothing."""
 CHOOSING = {Op.WHERE: 1, Op.STACK: 0, Op.NEG: 0, Op.REPLICATED: 0}
 """Ops whose result is one of the operands from this position on, apart from its sign."""
-HELD = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.LOAD, Op.BITCAST, Op.CONTIGUOUS, Op.CAST})
+AS_STORED = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.LOAD, Op.BITCAST, Op.CONTIGUOUS, Op.CAST})
 """Ops whose result is already rounded: from memory, from bits, or by a CAST, which asks for it."""
 BITS = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BITCAST})
 """Ops whose result has the bits that were given."""
@@ -149,7 +149,7 @@ def _read(u: Node, s: Node, profile: Profile, sets: Sets) -> Sets:
 
 def _is_unrounded(u: Node, s: Node, profile: Profile) -> bool:
     if s.dtype in profile.excess_precision:
-        return any(v.op not in HELD for v in _made_by(s))
+        return any(v.op not in AS_STORED for v in _made_by(s))
     adds = u.op in SUMS or (isinstance(u.arg, ReduceArg) and u.arg.op is Op.ADD)
     return profile.contract and adds and any(v.op in PRODUCTS for v in _made_by(s))
 

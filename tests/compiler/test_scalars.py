@@ -9,7 +9,7 @@ import pytest
 
 from uop.compiler.kernels import first_stage
 from uop.compiler.pipeline import compile
-from uop.compiler.stages.entry.scalars import in_scalars
+from uop.compiler.stages.entry.scalars import scalarize
 from uop.compiler.stages.linearize import linearize
 from uop.compiler.targets.opencl import OPENCL
 from uop.conformance.suite.case import Case
@@ -195,14 +195,14 @@ def test_workgroups_have_the_same_results(id: str) -> None:
 
 def test_what_has_no_vector_stays_itself() -> None:
     body = linearize(turned_and_picked()).src[0].src[0]
-    assert in_scalars(body) is body
+    assert scalarize(body) is body
 
 
 def test_what_is_more_than_a_vector_is_refused() -> None:
     rows = UOp(Op.STACK, places(0, 1), places(2, 3))
     with pytest.raises(UnsupportedError, match=r"STACK of shape \[2, 2\]"):
-        in_scalars(UOp(Op.LINEAR, *UOp(Op.ADD, ITEM, places(0, 1)).toposort(), *rows.toposort()))
+        scalarize(UOp(Op.LINEAR, *UOp(Op.ADD, ITEM, places(0, 1)).toposort(), *rows.toposort()))
     read = UOp(Op.LOAD, UOp(Op.INDEX, memory(1), places(0, 1)))
     bytes_ = UOp(Op.BITCAST, read, arg=DTypeArg(dtypes.int8))
     with pytest.raises(UnsupportedError, match="BITCAST to int8 of a vector"):
-        in_scalars(UOp(Op.LINEAR, *bytes_.toposort()))
+        scalarize(UOp(Op.LINEAR, *bytes_.toposort()))

@@ -159,7 +159,7 @@ def test_gaps_of_a_ledger_are_filled_by_cases_that_the_effort_left_out() -> None
     cells = {("MOD", "int8"), ("SIN", "float32")}
     usual = {str(c.id) for op, dtype in cells
              for c in generate.cases(ops=[op], dtypes=[dtype], effort="smoke")}  # fmt: skip
-    more = list(generate.further(cells, "smoke"))
+    more = list(generate.left_out_cases(cells, "smoke"))
     assert {(id.op, id.dtype) for id in more} == cells
     assert not usual & set(map(str, more))
     held = [generate.case_by_id(str(id)) for id in more if id.group == "aimed"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from uop.compiler.rewrite import Fired, quietly
+from uop.compiler.rewrite import Fired, unobserved
 from uop.compiler.stages.rangeify.lower import unsigned
 from uop.compiler.validity import TRUE, Split, Validity, absent, both, expand, full
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, GetTupleArg, ParamArg, ReduceArg, arg_of
@@ -96,7 +96,7 @@ class _State:
 class Steps:
     """The steps of a program: for each value and location the value that a reader gets."""
 
-    def __init__(self, root: UOp, returned: Collection[UOp], fired: Fired = quietly) -> None:
+    def __init__(self, root: UOp, returned: Collection[UOp], fired: Fired = unobserved) -> None:
         """`returned` are the buffers whose contents a program without a value returns."""
         self.root, self._returned, self._fired = root, returned, fired
         self.inputs = slots_of(root)

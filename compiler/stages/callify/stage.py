@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from uop.compiler.rewrite import Fired, RuleSet, quietly, rewrite, rewrites
+from uop.compiler.rewrite import Fired, RuleSet, rewrite, rewrites, unobserved
 from uop.compiler.stages.callify.contents import CONTENTS, TEMPORARY, Step, Steps
 from uop.compiler.stages.callify.devices import is_on_several, on_single_devices
 from uop.compiler.stages.stage import rewriting
@@ -24,7 +24,7 @@ from uop.spec.walk import toposort
 EFFECTS = (Op.BUFFER, Op.STORE, Op.CALL)
 
 
-def callify(root: UOp, fired: Fired = quietly) -> UOp:
+def callify(root: UOp, fired: Fired = unobserved) -> UOp:
     """SINK(STORE(BUFFER_k, GETTUPLE(FUNCTION(TUPLE(v...), a...), k))...).
 
     A buffer is AFTER the STOREs and CALLs that must run before.

@@ -24,7 +24,7 @@ from uop.spec.uop import UOp, dims, index_const
 ACCESSES = frozenset({Op.LOAD, *WRITES})
 
 
-def over_flat_memory(root: UOp) -> UOp:
+def flatten_memory(root: UOp) -> UOp:
     """Rewrite the kernels of a program.
 
     UnsupportedError for an op that is not elementwise on values of two axes or more.

@@ -32,7 +32,7 @@ ACCESSES = (Op.LOAD, *WRITES)
 EFFECTS = (Op.END, Op.GROUP, *WRITES)
 
 
-def in_nests(root: UOp, fits: Fits) -> UOp:
+def split_nests(root: UOp, fits: Fits) -> UOp:
     """Split the kernels of a program that do not fit one launch, where that is possible.
 
     UnsupportedError for a STORE in two loops over one RANGE.

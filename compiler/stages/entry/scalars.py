@@ -25,7 +25,7 @@ MEMORY = (Op.PARAM, Op.BUFFER, Op.AFTER)
 """Locations, which keep their shape: accesses go through an INDEX."""
 
 
-def graphs_in_scalars(root: UOp) -> UOp:
+def scalarize_graphs(root: UOp) -> UOp:
     """Scalarize the bodies of a kernel program that are graphs; `linearize` does the lists.
 
     A body with WMMA stays as it is: select makes one loop of the fold of its elements.
@@ -35,10 +35,10 @@ def graphs_in_scalars(root: UOp) -> UOp:
         for body in kernels(root)
         if body.op is Op.SINK and not any(u.op is Op.WMMA for u in body.toposort())
     )
-    return root.substitute({body: in_scalars(body) for body in graphs})
+    return root.substitute({body: scalarize(body) for body in graphs})
 
 
-def in_scalars(body: UOp) -> UOp:
+def scalarize(body: UOp) -> UOp:
     """Scalarize a SINK or a LINEAR; UnsupportedError for values of rank 2 or more."""
     order = body.src if body.op is Op.LINEAR else body.toposort()
     if not any(_is_vector(u) for u in order):

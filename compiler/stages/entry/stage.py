@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from uop.compiler.kernels import fits_one_launch, with_constants, without_binaries
 from uop.compiler.rewrite import RuleSet, rewrite, rewrites
-from uop.compiler.stages.entry.flat import over_flat_memory
-from uop.compiler.stages.entry.nests import in_nests
-from uop.compiler.stages.entry.scalars import graphs_in_scalars
+from uop.compiler.stages.entry.flat import flatten_memory
+from uop.compiler.stages.entry.nests import split_nests
+from uop.compiler.stages.entry.scalars import scalarize_graphs
 from uop.compiler.stages.select.launch import IN_WARP
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import ProgramKind, kernel_calls, kind_of
@@ -20,14 +20,14 @@ WITH_MIN = frozenset({Op.MIN, Op.REDUCE})
 """The extension ops that stages take; select decomposes MIN for a target without it."""
 
 
-def with_core_ops(root: UOp) -> UOp:
+def to_core_ops(root: UOp) -> UOp:
     """A program in core ops and MIN, with the numbers of its BINDs and variables without names."""
     named = [u for u in checked_root(root).toposort() if is_variable(u) and u.tag is not None]
     unnamed = root.substitute({v: UOp(Op.PARAM, *v.src, arg=v.arg) for v in named})
     return in_core_ops(with_bound_variables(unnamed), WITH_MIN)
 
 
-def entered(root: UOp, linear: Callable[[UOp], UOp]) -> UOp:
+def enter(root: UOp, linear: Callable[[UOp], UOp]) -> UOp:
     """The program that the stages see: a LINEAR for each PROGRAM, flat memory in kernels, a kernel
     for STOREs in work items of their own, and no vectors in graphs.
 
@@ -35,8 +35,8 @@ def entered(root: UOp, linear: Callable[[UOp], UOp]) -> UOp:
     begins at the first stage.
     """
     root = rewrite(root, ENTERED) if any(u.tag == IN_WARP for u in root.toposort()) else root
-    root = in_nests(over_flat_memory(without_binaries(root)), fits_one_launch)
-    root = graphs_in_scalars(with_constants(root))
+    root = split_nests(flatten_memory(without_binaries(root)), fits_one_launch)
+    root = scalarize_graphs(with_constants(root))
     if kind_of(root) is not ProgramKind.MIXED:
         return root
     bodies = {call.src[0]: call for call in kernel_calls(root)}

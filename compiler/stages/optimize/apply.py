@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from uop.compiler.patterns import int_value
-from uop.compiler.rewrite import Fired, Rewriter, quietly
+from uop.compiler.rewrite import Fired, Rewriter, unobserved
 from uop.compiler.simplify import SIMPLIFY, fits
 from uop.compiler.stages.optimize.axes import (
     FOLDED,
@@ -69,7 +69,7 @@ class Scheduled:
     has_locals: bool = True
 
 
-def apply(body: UOp, sequence: Sequence[Optimization], fired: Fired = quietly) -> UOp:
+def apply(body: UOp, sequence: Sequence[Optimization], fired: Fired = unobserved) -> UOp:
     """Apply a sequence to the body of a kernel.
 
     InvalidError with the label of a broken condition; UnsupportedError for a kernel in which the

@@ -1,9 +1,9 @@
-"""Rows that are kept: what several loops over a row compute alike, a loop before them computes.
+"""Computes once what several loops over a row have in common (in optimize).
 
-Only functions that cost more than memory are worth it, as the exponentials of a softmax, which its
-sum and its results need. In optimize the row lies in LOCAL memory of a group of one work item,
-since iterations of a graph share no registers. In select, where they are loops, it becomes an array
-of the work item.
+A new loop before them stores the values of the row, and they load these. It pays for functions
+that cost more than memory: the sum and the results of a softmax both need its exponentials. The row
+lies in LOCAL memory of a group of one work item, since iterations of a graph share no registers.
+Select makes it an array of the work item.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from uop.compiler.rewrite import Fired, Rewriter, RuleSet, quietly, rewrites
+from uop.compiler.rewrite import Fired, Rewriter, RuleSet, rewrites, unobserved
 from uop.compiler.stages.optimize.apply import apply
 from uop.compiler.stages.optimize.groups import chosen
 from uop.compiler.stages.optimize.rows import KEEP_ROW
@@ -28,7 +28,7 @@ Choose = Callable[[UOp], Sequence[Optimization]]
 """Chooses the sequence of a kernel."""
 
 
-def optimize(root: UOp, fired: Fired = quietly, sequences: Sequences | Choose = ()) -> UOp:
+def optimize(root: UOp, fired: Fired = unobserved, sequences: Sequences | Choose = ()) -> UOp:
     """Make every RANGE over outputs GLOBAL, then apply the optimizations.
 
     Kernels are numbered as `kernel_calls` lists them. InvalidError for an optimization that its

@@ -8,7 +8,7 @@ from typing import cast
 
 from uop.compiler.indices import ONE, ZERO, Index, Indices, broadcast_index
 from uop.compiler.patterns import int_value, truth
-from uop.compiler.rewrite import Fired, Rewriter, quietly
+from uop.compiler.rewrite import Fired, Rewriter, unobserved
 from uop.compiler.validity import identity
 from uop.spec.args import (
     AddrSpace,
@@ -64,7 +64,7 @@ class Lowering(Indices):
     """
 
     def __init__(
-        self, stored: Callable[[UOp], UOp | None], simplify: Rewriter, fired: Fired = quietly
+        self, stored: Callable[[UOp], UOp | None], simplify: Rewriter, fired: Fired = unobserved
     ) -> None:
         super().__init__(simplify)
         self._fired = fired

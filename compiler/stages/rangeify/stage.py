@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from uop.compiler.indices import ZERO
-from uop.compiler.rewrite import Fired, Rewriter, quietly
+from uop.compiler.rewrite import Fired, Rewriter, unobserved
 from uop.compiler.simplify import SIMPLIFY
 from uop.compiler.stages.callify.contents import TEMPORARY
 from uop.compiler.stages.rangeify.blocks import BLOCKS, in_blocks
@@ -36,7 +36,7 @@ from uop.spec.properties.symbolic import is_size, is_variable, variables
 from uop.spec.uop import UOp, dims
 
 
-def rangeify(root: UOp, fired: Fired = quietly) -> UOp:
+def rangeify(root: UOp, fired: Fired = unobserved) -> UOp:
     """SINK(CALL(SINK(END(GROUP(STORE(INDEX(PARAM_k, i), v_k)...), r)...), buffers...)...)."""
     order = outside(root)
     calls = _Calls(1 + max((slot_of(u) for u in order if u.op in LEAVES), default=-1))

@@ -24,9 +24,10 @@ begins them, and waits for its own before the barrier after which they are read.
 
 
 def copies(linear: UOp, block: Mapping[UOp, int]) -> dict[UOp, UOp]:
-    """The STOREs to LOCAL memory of what a LOAD reads for them alone, each with its LOAD: all that
-    a kernel writes to that memory is such a copy, and what it reads there is behind a BARRIER that
-    is behind all of them.
+    """Find copies to LOCAL memory: STOREs, each with the LOAD of its value.
+
+    No other node uses the LOAD. The kernel writes nothing else to that memory, and a BARRIER after
+    all copies stands before each of its reads.
     """
     users = Counter(s for u in linear.src for s in u.src)
     written = {base_of(u.src[0]) for u in linear.src if u.op in WRITES}

@@ -160,7 +160,7 @@ def _is_list(u: UOp) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """An index as what it has in common with its neighbours, and a constant; a gate, and 0."""
+    """An index as a base that its neighbours share, plus a constant. A gate has the constant 0."""
 
     base: UOp
     offset: int = 0

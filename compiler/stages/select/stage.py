@@ -11,7 +11,7 @@ from functools import cache
 
 from uop.compiler.indices import counting
 from uop.compiler.patterns import int_value
-from uop.compiler.rewrite import Fired, Rewriter, Rule, RuleSet, quietly, rewrites
+from uop.compiler.rewrite import Fired, Rewriter, Rule, RuleSet, rewrites, unobserved
 from uop.compiler.simplify import SIMPLIFY
 from uop.compiler.stages.optimize.rows import in_registers
 from uop.compiler.stages.optimize.tiles import in_two_parts
@@ -38,7 +38,7 @@ ROUNDED_TWICE = (Op.MULACC,)
 """Ops with several roundings, which a device compiler might contract in one expression."""
 
 
-def select(root: UOp, target: Target, fired: Fired = quietly) -> UOp:
+def select(root: UOp, target: Target, fired: Fired = unobserved) -> UOp:
     """Rewrite the kernels for a target."""
     rewriter = Rewriter(rules_for(target), fired)
     bodies: dict[UOp, UOp] = {}

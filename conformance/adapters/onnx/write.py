@@ -39,7 +39,7 @@ ON_BOOL: Mapping[Op, str] = {
 FOLDS: Mapping[Op, str] = {
     **{Op.ADD: "ReduceSum", Op.MUL: "ReduceProd", Op.MAX: "ReduceMax", Op.MIN: "ReduceMin"}
 }
-OTHERS = frozenset(
+SPELLED_OUT = frozenset(
     {Op.CAST, Op.WHERE, Op.CMPNE, Op.SHL, Op.SHR, Op.TRUNC, Op.EXP2, Op.LOG2, Op.NOT}
 )
 COMPOSES = {
@@ -73,7 +73,7 @@ def written(root: UOp, builder: OnnxBuilder) -> Written:
 class OnnxBuilder(Builder[Tensor]):
     """Appends nodes to a graph."""
 
-    ops = frozenset({*ARITHMETIC, *COMPARISONS, *OTHERS}) - PARTIAL
+    ops = frozenset({*ARITHMETIC, *COMPARISONS, *SPELLED_OUT}) - PARTIAL
     composes = COMPOSES
     partial = PARTIAL
 
@@ -157,7 +157,7 @@ class OnnxBuilder(Builder[Tensor]):
             return self.graph.node("Not", [same], dtypes.bool, x.shape)
         if op in (Op.SHL, Op.SHR):
             return self._shifted(op, x, self._cast(xs[1], x.dtype))
-        if op in OTHERS:
+        if op in SPELLED_OUT:
             return self._function(op, x)
         name = COMPARISONS.get(op) or ARITHMETIC[op]
         by = self._carrier(name, x.dtype, _exact(op, x.dtype))

@@ -433,7 +433,7 @@ KERNELS = (
     ("chain", _chain, (Op.SPECIAL, Op.AFTER)),
     ("twice", _twice, (Op.SPECIAL, Op.AFTER)),
 )
-"""Each with the ops that it needs besides those of every kernel."""
+"""The name and the generator of each kind of kernel, and the ops that it adds to `KERNEL_OPS`."""
 
 DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DType, ...]], ...] = (
     (Op.GROUP, "effects", nests.effects, (dtypes.int32, dtypes.uint64, dtypes.int8)),

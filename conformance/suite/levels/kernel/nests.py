@@ -32,7 +32,7 @@ PLACES = 48
 """The elements that each work item may write."""
 READ = 23
 """The elements that a kernel reads."""
-AT_ONCE = (AxisType.UPCAST, AxisType.UNROLL)
+EXPANDED = (AxisType.UPCAST, AxisType.UNROLL)
 FOLDS = (Op.ADD, Op.MAX, Op.MUL)
 
 
@@ -62,7 +62,7 @@ class LoopTypes:
 FORMS = (
     LoopTypes(None, (AxisType.REDUCE,)),
     LoopTypes(AxisType.LOOP, (AxisType.LOOP,)),
-    LoopTypes(AxisType.GLOBAL, (AxisType.REDUCE, *AT_ONCE)),
+    LoopTypes(AxisType.GLOBAL, (AxisType.REDUCE, *EXPANDED)),
     LoopTypes(AxisType.LOCAL, (AxisType.REDUCE, AxisType.LOOP)),
 )
 
@@ -99,7 +99,7 @@ class Nests:
     def _counter(self, count: int, kind: AxisType) -> UOp:
         """Return a loop, of no iteration in some of the items."""
         counter = loop(self.loops, count, kind)
-        if not self.skips or kind in AT_ONCE or chance(self.choices, 50):
+        if not self.skips or kind in EXPANDED or chance(self.choices, 50):
             return counter
         some = UOp(Op.CMPLT, self.item, index_const(between(self.choices, 1, 2)))
         bounds = shuffled(self.choices, (index_const(0), index_const(max(count, 1))))
@@ -107,7 +107,7 @@ class Nests:
 
     def effect(self, loops: tuple[UOp, ...]) -> UOp:
         """Store a number, an element, or one more than there was; some stores have a gate."""
-        place = self._place([r for r in loops if arg_of(r, RangeArg).axis_type in AT_ONCE])
+        place = self._place([r for r in loops if arg_of(r, RangeArg).axis_type in EXPANDED])
         target, source = (memory.param for memory in self.memories)
         element = load(source, turned((self.item, *loops), READ, self.choices))
         before = load(UOp(Op.AFTER, target, *loops), place)

@@ -1,7 +1,7 @@
 """Generate level schedule, neutral: folds whose rows are one value, under each optimization.
 
-A loop that gets longer, or is shared out, folds elements that are not there: they must count as
-the neutral element. A row of that element alone, of one that absorbs all, or of none shows it.
+A loop that is padded or split runs beyond the row. There it must fold the neutral element of the
+op. The rows here show a wrong one: they hold only that element, only the absorbing one, or none.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ NUMBERS = (*range(-7, 8), -12, 9, 12, 16, 21, 24, 30)
 COUNTS, BELOW = (24, 5), 7
 """How far the counters x and y count; x begins so far below 0."""
 PLACES = COUNTS[0] * COUNTS[1]
-TARGET, BITS, FLAGS, HELD = range(4)
+TARGET, BITS, FLAGS, SOURCE = range(4)
 """The slots: results, and those that are bools; bools that are read, and values."""
 NEEDS = (*KERNEL_OPS, Op.SPECIAL, Op.RANGE, Op.END, Op.GROUP)
 
@@ -107,7 +107,7 @@ class _Kernel:
             Memory(TARGET, PLACES * self.effects, self.dtype),
             Memory(BITS, PLACES * self.effects, dtypes.bool),
             Memory(FLAGS, 3 * PLACES, dtypes.bool),
-            Memory(HELD, 3 * PLACES, self.dtype),
+            Memory(SOURCE, 3 * PLACES, self.dtype),
         ]
 
     def effect(self, pattern: Pattern, constants: Mapping[str, int], number: int) -> UOp | None:
@@ -135,7 +135,7 @@ class _Kernel:
 
     def _read(self, name: str) -> UOp:
         """Return an element of memory, another one for each name."""
-        slot = FLAGS if name in BOOLS else HELD
+        slot = FLAGS if name in BOOLS else SOURCE
         shift = PLACES * ("pqxyz".index(name) % 3) + 1
         return load(self.memories[slot].param, modulo(plus(flat(self.counters), shift), 3 * PLACES))
 
