@@ -28,8 +28,8 @@ FAST = "not slow"
 """The expression of marks that chooses the fast half."""
 SLOW_MODULE = "\npytestmark = pytest.mark.slow\n"
 NOT_RUN = (
-    "the slow half is not run: what takes long, and what needs NVRTC, jax, ONNX, tinygrad or Dask: "
-    "tox -e slow"
+    "the slow half is not run: what takes long, and what needs NVRTC, jax, ONNX Runtime, tinygrad "
+    "or Dask: tox -e slow"
 )
 
 

@@ -6,17 +6,15 @@ docs/glossary.md has every word of the glossary, docs/rules.md the rules of the 
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from uop.compiler.patterns import Pattern, patterns
-from uop.compiler.simplify import SIMPLIFY
+from uop.conformance.reference.find import rule_names
 from uop.conformance.reference.glossary import chapters, legend
-from uop.conformance.reference.page import FINDINGS, Page, op_page
+from uop.conformance.reference.page import FINDINGS, Page, op_page, rule_page
 from uop.conformance.reference.section import Section
 from uop.conformance.reference.words import field_words
 from uop.spec.additions import load_additions
@@ -43,8 +41,9 @@ until none applies. `x`, `y` and `z` are nodes, `p` and `q` bools, `i` a place i
 an index apply to nodes and constants of that dtype alone. A rule without an `after` is a function
 in `compiler/simplify.py`; the left sides are examples of what it rewrites.
 
-The tests prove each left side by running it and its replacement in the interpreter, and the suite
-draws programs from it: `kernel/MIXED/int32/rule-divide-twice/0` is one.
+`uop explain NAME` prints one of them. The tests prove each left side by running it and its
+replacement in the interpreter, and the suite draws programs from it, as
+`kernel/MIXED/int32/rule-divide-twice/0`.
 """
 ARGS_HEAD = """# The arg of every op
 
@@ -110,21 +109,14 @@ def glossary() -> str:
 
 
 def rules() -> str:
-    """The rules of the table in their order: the left sides, and what becomes of them."""
+    """The rules of the compiler's table in their order."""
     parts = [f"{HEAD}{RULES_HEAD}"]
-    for rule in SIMPLIFY.rules:
-        found = [p for p in patterns("simplify") if p.rule == rule.__name__]
-        about = "" if found[0].right else " ".join((rule.__doc__ or "").split())
-        dtype = "" if found[0].dtype is None else f" on {found[0].dtype.name}"
-        parts += [f"## {rule.__name__}{dtype}\n", *([f"{about}\n"] if about else [])]
-        header = ("before", "after", "if") if found[0].right else ("before", "if")
-        rows = [tuple(f"`{ast.unparse(e)}`" if e else "" for e in _shown(p)) for p in found]
-        parts += [*_table(header, rows), ""]
+    for page in map(rule_page, rule_names()):
+        (section,) = page.sections
+        code = (tuple(f"`{cell}`" if cell else "" for cell in row) for row in section.table)
+        parts += [f"## {page.title}\n", *([f"{page.lead}\n"] if page.lead else [])]
+        parts += [*_table(section.header, code), ""]
     return "\n".join(parts)
-
-
-def _shown(p: Pattern) -> tuple[ast.expr | None, ...]:
-    return (p.left, p.right, p.guard) if p.right else (p.left, p.guard)
 
 
 def markdown(page: Page, declaration: OpDef) -> str:

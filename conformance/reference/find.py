@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 
+from uop.compiler.rules import RULES
 from uop.conformance.reference import glossary
 from uop.conformance.reference.glossary import Legend, Term
 from uop.spec.conditions.clauses import clauses
@@ -60,7 +61,26 @@ class Knob:
     name: str
 
 
-Subject = OpDef | Constraint | Clause | Conditions | Words | Decision | Rows | Knob | Term | Legend
+@dataclass(frozen=True, slots=True)
+class CompilerRule:
+    """A rule of the compiler's table."""
+
+    name: str
+
+
+Subject = (
+    CompilerRule
+    | OpDef
+    | Constraint
+    | Clause
+    | Conditions
+    | Words
+    | Decision
+    | Rows
+    | Knob
+    | Term
+    | Legend
+)
 
 
 def find(name: str) -> Subject:
@@ -141,6 +161,11 @@ def _conditions_by_place() -> Iterator[tuple[str, Condition]]:
             yield from ((edition.name, condition) for condition in own_conditions(word))
 
 
+def rule_names() -> list[str]:
+    """The rules of the compiler's table, in their order."""
+    return [name for stage in RULES.values() for rules in stage.values() for name in rules]
+
+
 def _known() -> dict[str, Subject]:
     """Every name in lower case. Where subjects share one, the op wins, then the label."""
     table: dict[str, Subject] = {}
@@ -155,6 +180,9 @@ def _known() -> dict[str, Subject]:
     table |= glossary.terms()
     table[glossary.LEGEND] = glossary.legend()
     table |= {number.casefold(): d for number, d in decisions().items()}
+    for rule in rule_names():
+        # As a report names it too, after the stage in which it fired.
+        table |= {name: CompilerRule(rule) for name in (rule, f"rangeify/{rule}", f"select/{rule}")}
     table |= {name.casefold(): Knob(name) for name in KNOBS}
     table |= {label.casefold(): c for label, c in conditions().items()}
     table |= {label.casefold(): c for label, c in clauses().items()}
@@ -175,5 +203,7 @@ def _written(name: str, subject: Subject) -> str:
         case Rows(rows=(row,)) if row.id.casefold() == name:
             return row.id
         case Rows(name=written) | Words(name=written) | Knob(name=written) | Term(word=written):
+            return written
+        case CompilerRule(written):
             return written
     return name

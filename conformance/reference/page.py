@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from uop.conformance.reference.answers.knobs import knob_sections, knobs_of
 from uop.conformance.reference.answers.specials import special_values
 from uop.conformance.reference.examples import Example, example_of, readings
 from uop.conformance.reference.find import (
+    CompilerRule,
     Conditions,
     Knob,
     Rows,
@@ -100,12 +102,31 @@ def page_of(subject: Subject) -> Page:
             return Page(f"{number} {title}", "", (Section("", text=text),))
         case Knob(name):
             return Page(name, KNOBS[name], tuple(knob_sections(name)))
+        case CompilerRule(name):
+            return rule_page(name)
         case Rows(name, of_name):
             return Page(name, "", (_row_section(of_name),))
         case Term():
             return term_page(subject)
         case Legend(lines=lines):
             return Page("The figures under a verdict", "", (Section("", ("", ""), lines),))
+
+
+def rule_page(name: str) -> Page:
+    """The page of a rule of the compiler: its left sides, and what becomes of them."""
+    # The compiler takes long to load, and few subjects need it.
+    from uop.compiler.patterns import patterns
+    from uop.compiler.simplify import SIMPLIFY
+
+    found = [p for p in patterns("simplify") if p.rule == name]
+    rule = next(rule for rule in SIMPLIFY.rules if rule.__name__ == name)
+    is_pattern = all(p.right for p in found)
+    about = "" if is_pattern else " ".join((rule.__doc__ or "").split())
+    dtype = "" if found[0].dtype is None else f" on {found[0].dtype.name}"
+    header = ("before", "after", "if") if is_pattern else ("before", "if")
+    shown = ((p.left, p.right, p.guard) if is_pattern else (p.left, p.guard) for p in found)
+    rows = tuple(tuple(ast.unparse(e) if e else "" for e in row) for row in shown)
+    return Page(f"{name}{dtype}", about, (Section("Rule of the compiler", header, rows),))
 
 
 def op_page(declaration: OpDef) -> Page:

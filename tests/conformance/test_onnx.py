@@ -27,8 +27,6 @@ from onnx import TensorProto, parser  # noqa: E402
 from onnx.external_data_helper import set_external_data  # noqa: E402
 from onnx.helper import make_tensor  # noqa: E402
 
-pytestmark = pytest.mark.slow
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAD = '<ir_version: 8, opset_import: ["": 17]>\n'
 

@@ -21,8 +21,6 @@ pytest.importorskip("onnx", reason="pip install 'uop[onnx]'")
 
 from onnx_nodes import Ending, Outcome, cases, exclusions, models, outcome
 
-pytestmark = pytest.mark.slow
-
 PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"
 PARTS = 8
 SAMPLED = 1 if os.environ.get("UOP_ONNX_ALL") else 40
@@ -42,6 +40,7 @@ def defined(root: UOp, inputs: Any) -> Any:
     return tuple(v.data for v in several)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_nodes_on_opencl(part: int, opencl: OpenCLDevice) -> None:
     def run(root: UOp, inputs: Any) -> Any:
@@ -51,6 +50,7 @@ def test_nodes_on_opencl(part: int, opencl: OpenCLDevice) -> None:
     assert not faults(found)
 
 
+@pytest.mark.slow
 def test_whole_models() -> None:
     assert not faults([outcome(case, defined) for case in models()])
 

@@ -14,7 +14,6 @@ from uop.spec.errors import UopError
 
 onnx = pytest.importorskip("onnx", reason="needs the extra onnx")
 
-pytestmark = pytest.mark.slow
 LARGE = 10**12
 
 

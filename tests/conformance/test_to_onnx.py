@@ -30,8 +30,6 @@ from uop.spec.uop import UOp, param
 onnx = pytest.importorskip("onnx", reason="needs the extra onnx")
 reference = pytest.importorskip("onnx.reference")
 
-pytestmark = pytest.mark.slow
-
 LATEST = onnx.defs.onnx_opset_version()
 WITH_BITCAST = 26
 HEAD = f'< ir_version: 10, opset_import: ["" : {OPSET}] > '
