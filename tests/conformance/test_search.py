@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from uop.compiler import beam
+from uop.compiler.beam import Beam, candidates
 from uop.compiler.pipeline import find_target
 from uop.compiler.runtime.cache import VARIABLE
 from uop.compiler.stages.optimize.apply import apply
@@ -18,7 +20,7 @@ from uop.conformance import search
 from uop.conformance.checks import OptionError
 from uop.conformance.protocol import wire
 from uop.conformance.protocol.types import Outputs
-from uop.conformance.search import Found, Search, Timed, candidates
+from uop.conformance.search import Found, Search, Timed
 from uop.spec.args import AxisType
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
@@ -39,8 +41,8 @@ FASTER = f"{FAST}; SPLIT(0, 2, UPCAST, INNER)"
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path))
-    monkeypatch.setattr(search, "FACTORS", (2, 4))
-    monkeypatch.setattr(search, "TYPES", (AxisType.UPCAST,))
+    monkeypatch.setattr(beam, "FACTORS", (2, 4))
+    monkeypatch.setattr(beam, "TYPES", (AxisType.UPCAST,))
 
 
 class Faked(Search):
@@ -59,9 +61,13 @@ class Faked(Search):
         return Timed(seconds, Outputs(((result,),)), "a machine")
 
 
+def unknown(sequences: object, best: float) -> None:
+    """The cost of what is not run."""
+
+
 def test_candidates_are_legal_and_new() -> None:
     target = find_target("cuda-host")
-    (body,) = search._bodies(ROOT, target)
+    (body,) = Beam(ROOT, target, 1, unknown).bodies
     seen: set[UOp] = set()
     found = list(candidates(body, (), seen, target))
     assert parse_optimizations(FAST) in found
@@ -76,7 +82,7 @@ def test_matrix_instructions_are_tried_where_the_target_has_them() -> None:
 
     def tried(name: str) -> set[str]:
         target = find_target(name)
-        (body,) = search._bodies(root, target)
+        (body,) = Beam(root, target, 1, unknown).bodies
         found = (sequence[-1] for sequence in candidates(body, (), set(), target))
         return {str(step) for step in found if isinstance(step, MatrixUnit)}
 
@@ -122,8 +128,8 @@ def test_the_result_is_kept_and_a_damaged_one_is_searched_again(tmp_path: Path) 
 
 
 def test_a_search_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "LONGEST", 1)
-    monkeypatch.setattr(search, "FACTORS", (4,))
+    monkeypatch.setattr(beam, "LONGEST", 1)
+    monkeypatch.setattr(beam, "FACTORS", (4,))
     found = Search(ROOT, INPUTS, "cuda-host", 1).run()
     assert len(found.sequences) == 1
     assert found.seconds > 0
