@@ -18,7 +18,7 @@ from uop.compiler.targets.target import Target
 from uop.spec.args import AddrSpace, BinaryArg, BufferArg, SourceArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, UnsupportedError
-from uop.spec.graph import WRITES, accessed, base_of, kernel_calls, kernels, slot_of
+from uop.spec.graph import accessed, base_of, kernel_calls, kernels, slot_of
 from uop.spec.kernel.forms import (
     BY_ITEMS,
     ELEMENTWISE,
@@ -33,7 +33,7 @@ from uop.spec.kernel.forms import (
     open_ranges,
     verify,
 )
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import WRITES, Op
 from uop.spec.properties.symbolic import is_size, variables
 from uop.spec.uop import UOp, dims
 

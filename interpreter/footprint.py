@@ -19,7 +19,7 @@ from uop.spec.args import AddrSpace
 from uop.spec.conditions.clauses import lacking
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import ACCESSES, Op
 
 if TYPE_CHECKING:
     from uop.interpreter.kernel.lanes import Axis
@@ -35,7 +35,6 @@ MOST_OF_ONE = 24
 """The most bytes of one element: the value, and in a location its position too."""
 POSITION = 8
 """The bytes of a position in memory."""
-ACCESSES = frozenset({Op.LOAD, Op.STORE, Op.ATOMICADD})
 _CONTAINER = Path("/sys/fs/cgroup")
 
 _limit: ContextVar[int | None] = ContextVar("limit", default=None)

@@ -10,7 +10,7 @@ import uop.spec.ops.declared  # noqa: F401 - enters the declarations
 from uop.spec.args import ReduceArg, arg_of
 from uop.spec.kernel.listing import Listing
 from uop.spec.ops import expansion
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import WRITES, Op
 from uop.spec.registry import ops_of
 from uop.spec.uop import UOp
 from uop.spec.walk import kept_with_root, toposort
@@ -18,7 +18,6 @@ from uop.spec.walk import kept_with_root, toposort
 EXTENSIONS = ops_of("extension")
 MAY_GO = EXTENSIONS | {Op.REDUCE}
 """The ops that may be rewritten; a REDUCE only with MIN."""
-EFFECTS = frozenset((Op.STORE, Op.ATOMICADD))
 
 
 def in_core_ops(root: UOp, keep: frozenset[Op] = frozenset()) -> UOp:
@@ -54,7 +53,7 @@ def _without_extensions(root: UOp, keep: frozenset[Op]) -> UOp:
         # A CONTRACT is rewritten as a whole: the UNROLLs below it have no value of their own.
         same = u if u.op is Op.CONTRACT else u.with_src(_sources(u, done))
         smaller = _smaller(same) if goes(same) else None
-        found = lanes.get(u, {}) if u.op in EFFECTS else {}
+        found = lanes.get(u, {}) if u.op in WRITES else {}
         if found and all(found.values()):
             smaller = cast(UOp, expansion.each_lane(UOp, same, found))  # type: ignore[arg-type]
         done[u] = same if smaller is None else in_core_ops(smaller, keep)

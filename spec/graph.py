@@ -20,7 +20,7 @@ from uop.spec.args import (
 from uop.spec.conditions.inputs import clash
 from uop.spec.dtype import dtypes
 from uop.spec.kernel.functions import CUSTOM_FUNCTIONS
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import WRITES, Op
 from uop.spec.walk import kept_with_root, outside_bodies, toposort
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 LEAVES = (Op.PARAM, Op.BUFFER)
-WRITES = (Op.STORE, Op.ATOMICADD)
 AROUND_CALLS = frozenset({Op.SINK, Op.GROUP, Op.BUFFER, Op.BINARY, Op.AFTER, Op.STACK, Op.CONST})
 """The ops that a kernel program has outside its bodies besides CALL and PARAM."""
 

@@ -27,7 +27,7 @@ from uop.spec.errors import UnsupportedError
 from uop.spec.graph import kernels
 from uop.spec.kernel.forms import EXPANDED as FORM
 from uop.spec.kernel.forms import OPAQUE
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import ACCESSES, Op
 from uop.spec.properties.shape import broadcast_shapes
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims, index_const
@@ -43,7 +43,6 @@ RULES = (
 """The names of its rules."""
 MOST_ELEMENTS = 4096
 """The most elements of a value, which must fit into registers and into a source."""
-ACCESSES = (Op.LOAD, Op.STORE, Op.ATOMICADD)
 
 
 def expand(root: UOp, fired: Fired = unobserved) -> UOp:

@@ -9,7 +9,7 @@ from uop.compiler.targets.prelude_vectors import FUNCTIONS, MARKS, WIDTHS
 from uop.compiler.targets.target import Vectors
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.kernel.forms import ELEMENTWISE
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import COMPARISONS, Op
 from uop.spec.uop import UOp
 
 FLOATS = (dtypes.float32, dtypes.float64)
@@ -104,7 +104,6 @@ OPS: Mapping[Op, Callable[[Operation], str]] = {
     Op.BITCAST: _bitcast,
 }
 OF_INTEGERS = (Op.ADD, Op.SUB, Op.MUL, Op.AND, Op.OR, Op.XOR)
-COMPARISONS = (Op.CMPLT, Op.CMPNE)
 COMPARED = frozenset({*FLOATS, dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64})
 SPELLING = VectorSpelling(
     type=vector_type,

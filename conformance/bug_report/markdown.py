@@ -19,11 +19,10 @@ from uop.spec.args import ConstArg
 from uop.spec.case import UopFile
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UopError
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import CONVERSIONS
 from uop.spec.text.uop_file import print_file
 from uop.spec.uop import UOp
 
-CONVERSIONS = (Op.CAST, Op.BITCAST)
 SPECIAL = ("-0", "subnormal", "largest", "inf", "nan", "type min", "type max")
 """The classes of values that are not ordinary."""
 WITHOUT_ENDS = (dtypes.bool, dtypes.index)

@@ -31,7 +31,7 @@ from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError, UopError
 from uop.spec.graph import LEAVES, outside, slot_of, written_by
 from uop.spec.kernel.forms import open_ranges
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import COUNTERS, Op
 from uop.spec.properties.symbolic import is_variable
 from uop.spec.uop import UOp, dims, index_const
 from uop.spec.walk import toposort
@@ -42,7 +42,6 @@ ALONE = 24
 """The positions that are evaluated one by one otherwise."""
 FILLS = 4
 """How often memory is filled with values of each kind."""
-COUNTERS = (Op.RANGE, Op.SPECIAL)
 FRESH = 1 << 20
 """The id of the first RANGE around an open graph: no kernel has so many."""
 

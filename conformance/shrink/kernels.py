@@ -16,17 +16,17 @@ from uop.conformance.shrink.reduce import (
     is_computing,
     with_used_inputs,
 )
-from uop.conformance.shrink.search import LOOPS, Search, Step, count_of
+from uop.conformance.shrink.search import Search, Step, count_of
 from uop.spec.args import AxisType, RangeArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.graph import base_of, calls, outside
 from uop.spec.kernel.forms import open_ranges
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import COUNTERS, Op
 from uop.spec.uop import UOp, const, index_const
 
 KERNELS = (Op.SINK, Op.LINEAR)
 """The bodies that have nodes to edit."""
-READ = (Op.LOAD, *LOOPS)
+READ = (Op.LOAD, *COUNTERS)
 """What may replace any node above it, not only a node that it is an operand of."""
 
 
@@ -101,7 +101,7 @@ def _dropped(nodes: list[UOp]) -> Iterator[Edit]:
 def shorter_loops(candidate: Candidate) -> Iterator[Step]:
     """Loops and work items at their first or last position, or halves of them."""
     bodies = {
-        body: sorted((u for u in body.toposort() if u.op in LOOPS), key=count_of, reverse=True)
+        body: sorted((u for u in body.toposort() if u.op in COUNTERS), key=count_of, reverse=True)
         for body in bodies_of(candidate.root)
     }
     for body, loops in bodies.items():
@@ -168,7 +168,7 @@ def replacements(u: UOp) -> Iterator[UOp]:
 
 def _values_for(u: UOp) -> Iterator[UOp]:
     """The values that may stand for a computed one."""
-    if u.op in LOOPS:
+    if u.op in COUNTERS:
         return
     if (constant := _only_value(u)) is not None:
         yield constant

@@ -14,9 +14,9 @@ from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import Value, full
 from uop.spec.args import AddrSpace
 from uop.spec.conditions.clauses import lacking, undefined
-from uop.spec.graph import LEAVES, WRITES, base_of, slot_of, without_order
+from uop.spec.graph import LEAVES, base_of, slot_of, without_order
 from uop.spec.kernel.forms import open_ranges
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import WRITES, Op
 from uop.spec.properties.shape import size
 
 if TYPE_CHECKING:

@@ -14,14 +14,12 @@ from uop.compiler.indices import counting
 from uop.spec.args import DTypeArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import LEAVES, WRITES, kernels, without_order
+from uop.spec.graph import LEAVES, kernels, without_order
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.kernel.listing import Listing
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import ACCESSES, Op
 from uop.spec.registry import Sizes
 from uop.spec.uop import UOp, dims, index_const
-
-ACCESSES = frozenset({Op.LOAD, *WRITES})
 
 
 def flatten_memory(root: UOp) -> UOp:

@@ -16,10 +16,10 @@ from uop.compiler.stages.optimize.axes import FOLDED, id_of, type_of
 from uop.compiler.stages.select.launch import is_work_item
 from uop.spec.args import AddrSpace, AxisType, RangeArg
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import WRITES, accessed, base_of, kernels, over, slot_of
+from uop.spec.graph import accessed, base_of, kernels, over, slot_of
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.kernel.loops import with_joined_loops
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import ACCESSES, WRITES, Op
 from uop.spec.uop import UOp
 from uop.spec.walk import outside_bodies, rebuild, toposort
 
@@ -28,7 +28,6 @@ Fits = Callable[[UOp], bool]
 CLOSES = (Op.END, Op.REDUCE)
 OF_A_LAUNCH = (Op.SPECIAL, Op.BARRIER, Op.GETADDR, Op.INS, Op.CUSTOM)
 """Ops that concern all of a launch, or may do so."""
-ACCESSES = (Op.LOAD, *WRITES)
 EFFECTS = (Op.END, Op.GROUP, *WRITES)
 
 

@@ -14,10 +14,10 @@ from uop.compiler.validity import identity
 from uop.spec.args import DTypeArg, InsArg, RangeArg, ReduceArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import LEAVES, WRITES, base_of, kernels
+from uop.spec.graph import LEAVES, base_of, kernels
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.kernel.listing import Listing
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import WRITES, Op
 from uop.spec.properties.symbolic import is_size
 from uop.spec.uop import UOp, index_const
 

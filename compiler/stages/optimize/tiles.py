@@ -26,9 +26,9 @@ from uop.compiler.stages.optimize.axes import (
     type_of,
 )
 from uop.spec.args import AddrSpace, AxisType, BufferArg
-from uop.spec.graph import WRITES, base_of
+from uop.spec.graph import base_of
 from uop.spec.kernel.forms import open_ranges
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import WRITES, Op
 from uop.spec.uop import UOp, dims, index_const
 from uop.spec.walk import rebuild
 

@@ -13,8 +13,8 @@ from uop.compiler.targets.cstyle import Dialect, VectorSpelling, c_type, literal
 from uop.spec.args import AddrSpace, ConstArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import DeviceLacksError, PassError
-from uop.spec.graph import WRITES, base_of
-from uop.spec.ops.names import Op
+from uop.spec.graph import base_of
+from uop.spec.ops.names import WRITES, Op
 from uop.spec.uop import UOp, index_const
 
 BYTES = (4, 8, 16)

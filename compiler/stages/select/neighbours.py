@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from uop.compiler.indices import counting
 from uop.compiler.simplify import linear_form
 from uop.compiler.targets.target import Target
-from uop.spec.graph import WRITES, base_of
-from uop.spec.ops.names import Op
+from uop.spec.graph import base_of
+from uop.spec.ops.names import WRITES, Op
 from uop.spec.uop import UOp, index_const
 from uop.spec.walk import rebuild
 

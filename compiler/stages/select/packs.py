@@ -16,13 +16,12 @@ from uop.compiler.indices import ZERO
 from uop.compiler.patterns import int_value
 from uop.compiler.rewrite import Rewriter
 from uop.compiler.simplify import fits, linear_form
-from uop.compiler.stages.expand import ACCESSES
 from uop.compiler.validity import identity
 from uop.spec.args import ReduceArg, WmmaArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.kernel.forms import ELEMENTWISE
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import ACCESSES, Op
 from uop.spec.properties.symbolic import is_variable
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, index_const

@@ -17,7 +17,6 @@ from typing import cast
 
 from uop.compiler.indices import counting
 from uop.compiler.rewrite import Rewriter
-from uop.compiler.stages.expand import ACCESSES
 from uop.compiler.stages.optimize.axes import id_of
 from uop.compiler.stages.select.packs import (
     ALONE,
@@ -43,7 +42,7 @@ from uop.spec.args import AddrSpace, BufferArg, ReduceArg, arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.graph import LEAVES
 from uop.spec.kernel.forms import open_ranges
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import ACCESSES, Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims, index_const
 

@@ -17,7 +17,7 @@ from uop.conformance.suite.levels.op.patterns import BY_FIT
 from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.spec.args import DTypeArg, PadFill
 from uop.spec.dtype import VALUES, DType, dtypes
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import CONVERSIONS, Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, const, param
 
@@ -34,7 +34,6 @@ SHAPES: dict[int, Shape] = {
 }
 FITTING = {SHAPES[slot]: slot for slot in (Y, SQUARE, ROW, COLUMN, ONCE)}
 """The inputs that serve as divisors or counts of shifts instead of a computed value."""
-CONVERSIONS = (Op.CAST, Op.BITCAST)
 NEIGHBOURS = 4
 
 

@@ -18,7 +18,6 @@ import numpy as np
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, CountedChoices, shuffled
 from uop.conformance.suite.levels.graph.pair_forms import (
-    CONVERSIONS,
     FORMS,
     Pair,
     targets,
@@ -39,7 +38,7 @@ from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.graph import slots_of
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import CONVERSIONS, Op
 from uop.spec.uop import UOp
 
 COUNTS = (1, 12, 80)

@@ -18,7 +18,7 @@ from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.nodes import cast, fold
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
-from uop.spec.ops.names import FLOOR_DIVISIONS, Op
+from uop.spec.ops.names import COMPARISONS, FLOOR_DIVISIONS, Op
 from uop.spec.properties.interval import full
 from uop.spec.uop import UOp, const
 
@@ -29,7 +29,6 @@ LARGEST = 40
 STEPS, STEPS_OF_PART = 40, 160
 """The most steps that are tried; a part of the language rules out many of them."""
 SIGNS = (Op.NEG, Op.TRUNC)
-COMPARES = (Op.CMPLT, Op.CMPNE)
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
@@ -122,7 +121,7 @@ def comparison(g: Growth, u: UOp) -> UOp | None:
     bound = int(pick(g.choices, (u.min_max.min, u.min_max.max))) + between(g.choices, -1, 1)
     if not u.dtype.min <= bound <= u.dtype.max:
         return None
-    op = pick(g.choices, g.vocabulary.of(COMPARES) or COMPARES)
+    op = pick(g.choices, g.vocabulary.of(COMPARISONS) or COMPARISONS)
     compared = UOp(op, u, const(bound, u.dtype))
     return UOp(Op.WHERE, compared, u, _constant(g, u.dtype))
 

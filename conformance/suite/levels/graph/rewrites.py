@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.graph.pair_forms import CONVERSIONS, LENGTH, targets
+from uop.conformance.suite.levels.graph.pair_forms import LENGTH, targets
 from uop.conformance.suite.levels.graph.pairs import TOGETHER, data_for, own_share, turn_of
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import (
@@ -38,7 +38,7 @@ from uop.interpreter.numeric.storage import constant as value_of
 from uop.spec.args import ConstArg, PadFill
 from uop.spec.dtype import VALUES, DType, Number, dtypes
 from uop.spec.errors import InvalidError
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import CONVERSIONS, Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, param
 
