@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, repeat
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from uop.conformance.judging.verdict import Status
-from uop.conformance.run.pool import DEATHS, Pool
+from uop.conformance.run.pool import DEATHS, MOST_BYTES, Pool
 from uop.conformance.run.tasks import Judge, JudgeBy
 from uop.conformance.suite.vocabulary import whole
 from uop.spec.errors import JudgeLostError
@@ -66,3 +69,16 @@ def test_a_process_that_holds_too_much_is_replaced(pool: Pool) -> None:
     pool.hello(1)
     pids = {answer.peak for answer in pool.answers(Judge(ids) for ids in IDS)}
     assert len(pids) == len(IDS)
+
+
+@pytest.mark.parametrize("pool", ["well"], indirect=True)
+def test_a_process_above_the_limit_gives_its_place_to_another(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool.hello(1)
+    first = pool.members[0].process
+    held = chain([MOST_BYTES + 1], repeat(1))
+    monkeypatch.setattr(psutil.Process, "memory_info", lambda _: SimpleNamespace(rss=next(held)))
+    assert len(list(pool.answers(Judge(ids) for ids in IDS[:1]))) == 1
+    assert pool.replaced == len(pool.members) == 1
+    assert pool.members[0].process is not first

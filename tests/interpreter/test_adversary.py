@@ -12,7 +12,9 @@ from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.judging.lowering import submission_of
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.interpreter.accept import accept
+from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.adversary.evaluation import evaluate_adversarially
+from uop.interpreter.adversary.kernels import pushed
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array, from_bits, np_dtype
 from uop.spec.args import BufferArg, DTypeArg, FlipArg, PadArg, PermuteArg, ReduceArg
@@ -272,3 +274,19 @@ def test_the_same_seed_gives_the_same_results() -> None:
     first, second = (outputs(evaluate_adversarially(root, inputs, 7)) for _ in range(2))
     assert [a.tobytes() for a in first] == [a.tobytes() for a in second]
     assert [a.tobytes() for a in outputs(evaluate(root, inputs))] != [a.tobytes() for a in first]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_pushed_outside_is_the_next_value(seed: int) -> None:
+    """A judge that accepts one value too many accepts it."""
+    ends = Sets(np.array([-128, 5, 126], np.int8), np.array([-128, 6, 127], np.int8))
+    made = pushed(ends, ends.lo, dtypes.int8, np.random.default_rng(seed))
+    assert made[0] == -127
+    assert made[1] in (4, 7)
+    assert made[2] == 125
+    one = np.array([1.0], np.float32)
+    next_to = {float(np.nextafter(one, np.float32(x))[0]) for x in (0, 2)}
+    assert (
+        float(pushed(Sets(one, one), one, dtypes.float32, np.random.default_rng(seed))[0])
+        in next_to
+    )
