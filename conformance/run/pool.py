@@ -209,7 +209,8 @@ class Pool:
                     yield from self._after_death(member, queue, ended)
                     continue
                 self.deaths = 0
-                self._next(self._light(member), queue)
+                # What a process holds from its start the next one would hold too.
+                self._next(member if task is SAY_HELLO else self._light(member), queue)
                 if task is not SAY_HELLO:
                     yield answer
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, repeat
 from types import SimpleNamespace
 
 import psutil
@@ -77,8 +76,8 @@ def test_a_process_above_the_limit_gives_its_place_to_another(
 ) -> None:
     pool.hello(1)
     first = pool.members[0].process
-    held = chain([MOST_BYTES + 1], repeat(1))
-    monkeypatch.setattr(psutil.Process, "memory_info", lambda _: SimpleNamespace(rss=next(held)))
-    assert len(list(pool.answers(Judge(ids) for ids in IDS[:1]))) == 1
-    assert pool.replaced == len(pool.members) == 1
+    held = SimpleNamespace(rss=MOST_BYTES + 1)
+    monkeypatch.setattr(psutil.Process, "memory_info", lambda _: held)
+    assert len(list(pool.answers(Judge(ids) for ids in IDS))) == pool.replaced == len(IDS)
+    assert len(pool.members) == 1
     assert pool.members[0].process is not first
