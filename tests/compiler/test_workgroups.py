@@ -97,7 +97,6 @@ def test_workgroups_on_opencl(run_on_opencl: OpenCLDevice) -> None:
 
 
 @pytest.mark.cuda
-@pytest.mark.cuda
 def test_nvrtc_takes_them() -> None:
     for id in WORKGROUPS:
         case = case_by_id(id)
@@ -110,8 +109,14 @@ def test_more_local_memory_than_a_group_has_is_refused() -> None:
     wide = param(0, (64, 4096), dtypes.float64)
     total = UOp(Op.REDUCE, wide, arg=ReduceArg(Op.ADD, (1,)))
     sequence = parse_optimizations("SPLIT(0, 16, UPCAST); SPLIT(2, 1024, GROUP_REDUCE)")
-    with pytest.raises(UnsupportedError, match="262,144 bytes of LOCAL memory, cuda has at most"):
+    what = "262,144 bytes of LOCAL memory, cuda has at most"
+    with pytest.raises(UnsupportedError, match=what):
         compile(total, "cuda", optimizations=[sequence])
+    # In a source of many programs it is refused before the source is built.
+    quick = compile(total, "cuda", optimizations=[sequence], quick=True)
+    (refused,) = run_many([Job(quick, [{0: np.zeros((64, 4096))}])])
+    assert isinstance(refused, UnsupportedError)
+    assert what in str(refused)
 
 
 def special(name: str, count: int) -> UOp:
