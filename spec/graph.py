@@ -21,7 +21,7 @@ from uop.spec.conditions.inputs import clash
 from uop.spec.dtype import dtypes
 from uop.spec.kernel.functions import CUSTOM_FUNCTIONS
 from uop.spec.ops.names import WRITES, Op
-from uop.spec.walk import kept_with_root, outside_bodies, toposort
+from uop.spec.walk import all_rebuilt, kept_with_root, outside_bodies, toposort
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -227,10 +227,7 @@ def replaced(root: UOp, new: Mapping[UOp, UOp]) -> UOp:
 def all_replaced(roots: Iterable[UOp], new: Mapping[UOp, UOp]) -> list[UOp]:
     """`replaced` for several values that share nodes."""
     roots = list(roots)
-    done: dict[UOp, UOp] = dict(new)
-    for u in toposort(roots, lambda v: () if v in new else outside_bodies(v)):
-        if u not in done:
-            done[u] = over(u, [done[s] for s in outside_bodies(u)])
+    done = all_rebuilt(roots, over, outside_bodies, dict(new))
     return [done[root] for root in roots]
 
 
@@ -254,16 +251,16 @@ def all_inlined(
 
     `rewritten` is applied to every other node that is not void, over its new sources.
     """
-    done: dict[UOp, UOp] = {}
-    for u in toposort(roots, lambda v: v.src[1:] if v.op is Op.CALL else v.src):
+
+    def inline(u: UOp, src: list[UOp]) -> UOp:
         if u.op is Op.FUNCTION and not keep(u):
-            done[u] = applied(done[u.src[0]], [done[a] for a in u.src[1:]])
-        elif u.op is Op.GETTUPLE and done[u.src[0]].op is Op.TUPLE:
-            done[u] = done[u.src[0]].src[arg_of(u, GetTupleArg).idx]
-        else:
-            new = over(u, [done[s] for s in (u.src[1:] if u.op is Op.CALL else u.src)])
-            done[u] = new if new.dtype is dtypes.void else rewritten(new)
-    return done
+            return applied(src[0], src[1:])
+        if u.op is Op.GETTUPLE and src[0].op is Op.TUPLE:
+            return src[0].src[arg_of(u, GetTupleArg).idx]
+        new = over(u, src)
+        return new if new.dtype is dtypes.void else rewritten(new)
+
+    return all_rebuilt(roots, inline, lambda u: u.src[1:] if u.op is Op.CALL else u.src)
 
 
 def applied(body: UOp, arguments: list[UOp]) -> UOp:

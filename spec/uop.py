@@ -28,7 +28,7 @@ from uop.spec.properties.interval import Interval
 from uop.spec.properties.shape import is_fixed
 from uop.spec.registry import DECLARATIONS, OpDef, Sizes
 from uop.spec.text.codec import arg_text
-from uop.spec.walk import toposort
+from uop.spec.walk import rebuild, toposort
 
 _sources: Callable[[UOp], tuple[UOp, ...]] = attrgetter("src")
 Key = tuple[Op, "tuple[UOp, ...]", Arg | None, str | None]
@@ -201,11 +201,7 @@ class UOp(_Fields):
                 raise NODE_C4.error("substitute", _repr(pair), users_line())
         if not new or new.keys().isdisjoint(self.toposort()):
             return self
-        done: dict[UOp, UOp] = dict(new)
-        for u in toposort([self], lambda v: () if v in new else v.src):
-            if u not in done:
-                done[u] = u.with_src([done[s] for s in u.src]) if u.src else u
-        return done[self]
+        return rebuild(self, UOp.with_src, done=dict(new))
 
     def with_src(self, src: Iterable[UOp]) -> UOp:
         """The same op, arg and tag over other sources."""

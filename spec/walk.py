@@ -50,17 +50,27 @@ def rebuild(
     sources: Callable[[M], Sequence[M]] | None = None,
     done: dict[M, T] | None = None,
 ) -> T:
-    """What a graph becomes: `visit` gets each node, and what its sources have become.
+    """What a graph becomes, as `all_rebuilt` makes it."""
+    return all_rebuilt([root], visit, sources, done)[root]
+
+
+def all_rebuilt(
+    roots: Iterable[M],
+    visit: Callable[[M, list[T]], T],
+    sources: Callable[[M], Sequence[M]] | None = None,
+    done: dict[M, T] | None = None,
+) -> dict[M, T]:
+    """What the nodes of graphs become: `visit` gets each, and what its sources have become.
 
     `done` gets what each node becomes. What it has before is not visited, nor what is below that
     alone.
     """
     below = sources or all_sources
     done = {} if done is None else done
-    for u in toposort([root], lambda v: () if v in done else below(v)):
+    for u in toposort(roots, lambda v: () if v in done else below(v)):
         if u not in done:
             done[u] = visit(u, [done[s] for s in below(u)])
-    return done[root]
+    return done
 
 
 def all_sources(node: M) -> tuple[M, ...]:

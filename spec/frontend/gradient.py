@@ -24,7 +24,7 @@ from uop.spec.graph import (
 )
 from uop.spec.ops.names import VIEWS, Op
 from uop.spec.uop import UOp, const
-from uop.spec.walk import outside_bodies, toposort
+from uop.spec.walk import all_rebuilt, outside_bodies, toposort
 
 WRITTEN_THROUGH = VIEWS - {Op.EXPAND} | {Op.INDEX}
 """The views that a STORE may write through; their gradient puts values back in place."""
@@ -38,20 +38,18 @@ def without_stores(roots: Iterable[UOp]) -> dict[UOp, UOp]:
     A STORE through views becomes WHERE(inside, value, old) of their buffer. InvalidError
     GRADIENT.c2 for memory that another op writes, or that is written through another view.
     """
+    roots = list(roots)
     order = toposort(roots, outside_bodies)
     if not any(u.op is Op.AFTER and len(u.src) > 1 for u in order):
         return {u: u for u in order}
     absences, done = Absences(), dict[UOp, UOp]()
-    for u in order:
-        if u.op is Op.AFTER and len(u.src) > 1:
-            done[u] = _after(u, done, absences)
-        elif u.op is Op.AFTER:
-            done[u] = done[u.src[0]]
-        elif u.dtype is not dtypes.void and u.op not in LEAVES:
-            done[u] = over(u, [done[s] for s in outside_bodies(u)])
-        else:
-            done[u] = u
-    return done
+
+    def without(u: UOp, src: list[UOp]) -> UOp:
+        if u.op is Op.AFTER:
+            return _after(u, done, absences) if len(u.src) > 1 else src[0]
+        return over(u, src) if u.dtype is not dtypes.void and u.op not in LEAVES else u
+
+    return all_rebuilt(roots, without, outside_bodies, done)
 
 
 class Absences:
