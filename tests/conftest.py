@@ -97,9 +97,12 @@ def pytest_configure(config: pytest.Config) -> None:
     # How long an example takes is the machine's.
     settings.register_profile("uop", deadline=None)
     settings.load_profile("uop")
-    # A shell has what it starts in the background ignore Ctrl-C, and so would what tests start.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A shell has what it starts in the background ignore Ctrl-C, and nohup the end of a terminal;
+    # so would what tests start.
+    for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def installed() -> Path | None:
