@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from uop.compiler.rewrite import RuleSet, rewrites
+from uop.compiler.rewrite import rewrites
 from uop.interpreter.numeric.storage import Array, constant, np_dtype, to_bits
 from uop.interpreter.rules import decomposed, elementwise, extension  # noqa: F401 - enter them
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
@@ -60,6 +60,3 @@ def values_of(root: UOp, known: Mapping[UOp, Array]) -> Array | None:
                 return None
             values[u] = np.asarray(RULES[u.op](u, *operands))
     return values[root]
-
-
-FOLD = RuleSet(fold_constants)

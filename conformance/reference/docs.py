@@ -41,8 +41,9 @@ until none applies. `x`, `y` and `z` are nodes, `p` and `q` bools, `i` a place i
 an index apply to nodes and constants of that dtype alone. A rule without an `after` is a function
 in `compiler/simplify.py`; the left sides are examples of what it rewrites.
 
-`uop explain NAME` prints one of them. The tests prove each left side by running it and its
-replacement in the interpreter, and the suite draws programs from it, as
+`uop explain NAME` prints one of them. The tests prove each left side: they run it and its
+replacement in the interpreter, or index arithmetic on counters in Python's integers. The suite
+draws programs from it, as
 `kernel/MIXED/int32/rule-divide-twice/0`.
 """
 ARGS_HEAD = """# The arg of every op

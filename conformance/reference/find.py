@@ -182,7 +182,7 @@ def _known() -> dict[str, Subject]:
     table |= {number.casefold(): d for number, d in decisions().items()}
     for rule in rule_names():
         # As a report names it too, after the stage in which it fired.
-        table |= {name: CompilerRule(rule) for name in (rule, f"rangeify/{rule}", f"select/{rule}")}
+        table |= dict.fromkeys([rule, *(f"{stage}/{rule}" for stage in FORMS)], CompilerRule(rule))
     table |= {name.casefold(): Knob(name) for name in KNOBS}
     table |= {label.casefold(): c for label, c in conditions().items()}
     table |= {label.casefold(): c for label, c in clauses().items()}

@@ -36,7 +36,7 @@ LOADED = (
 NAME = "fork server"
 GARBAGE = 50_000, 20, 100
 """How often the processes look for garbage, as `gc.set_threshold` takes it. Graphs have no cycles:
-the usual 700 new objects between two looks cost a twentieth of a compile and find next to nothing.
+the usual 700 new objects between two looks cost a few percent of a run of the compiler.
 """
 
 

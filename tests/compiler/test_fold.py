@@ -6,12 +6,14 @@ from fractions import Fraction
 
 import pytest
 
-from uop.compiler.fold import FOLD
-from uop.compiler.rewrite import rewrite
+from uop.compiler.fold import fold_constants
+from uop.compiler.rewrite import RuleSet, rewrite
 from uop.spec.args import ConstArg, DTypeArg
 from uop.spec.dtype import DTYPES, FLOATS, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, param
+
+FOLD = RuleSet(fold_constants)
 
 
 def bits(value: int, dtype: DType) -> UOp:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +16,7 @@ from uop.conformance.bug_report.markdown import markdown
 from uop.conformance.bug_report.tinygrad_script import MOST_LINES
 from uop.conformance.checks import OptionError
 from uop.conformance.finding_runs import FOLDER
+from uop.conformance.judging.elements import Element
 from uop.conformance.reference.answers.exact import number_text
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "bug_report"
@@ -67,6 +69,16 @@ def test_the_environment_names_backend_and_suite(tmp_path: Path) -> None:
     environment = found.partition("## Environment")[2]
     for name in ("backend: interpreter", "device: ", "Python: 3.", "platform: ", "suite: uop "):
         assert f"- {name}" in environment
+
+
+def test_a_report_is_about_the_first_wrong_element(tmp_path: Path) -> None:
+    path = tmp_path / "repro.uop"
+    path.write_text(QUOTIENT)
+    found = of_file(path, "mutant:quotients-of-unlike-signs")
+    second = replace(found, values=(Element("output 1[2]", (), "1", "2"),))
+    assert (second.output, second.place) == (1, (2,))
+    unknown = replace(found, values=())
+    assert (unknown.output, unknown.place) == (0, None)
 
 
 def test_what_passes_is_nothing_to_report(tmp_path: Path) -> None:

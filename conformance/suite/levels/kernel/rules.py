@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from uop.compiler.patterns import BOOLS, PLACE, Pattern, patterns
+from uop.compiler.rules import RULES
 from uop.conformance.suite.choices import Choices, pick
 from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.kernel.scalar import (
@@ -36,7 +37,6 @@ from uop.spec.errors import InvalidError
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
 
-STAGES = ("simplify",)
 SMOKE = (dtypes.bool, dtypes.int32, dtypes.float32)
 """The dtypes of a smoke run."""
 DRAWN = 4
@@ -61,7 +61,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 
 
 def _every() -> list[Pattern]:
-    return [pattern for stage in STAGES for pattern in patterns(stage)]
+    return [pattern for stage in RULES for pattern in patterns(stage)]
 
 
 @cache
