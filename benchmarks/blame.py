@@ -37,8 +37,8 @@ COMPILER = "uop.compiler."
 STAGES = f"{COMPILER}stages."
 ANY_GRAPH = ("entry", "callify", "rangeify", "optimize", "expand", "select")
 HOMES = {
-    f"{COMPILER}simplify": ANY_GRAPH,
-    f"{COMPILER}fold": ANY_GRAPH,
+    f"{COMPILER}rewriting.simplify": ANY_GRAPH,
+    f"{COMPILER}rewriting.fold": ANY_GRAPH,
     f"{COMPILER}validity": ANY_GRAPH,
     f"{STAGES}scalars": ("entry", "linearize"),
     f"{STAGES}tiles": ("optimize", "select"),

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.dtype import DType, dtypes
-from uop.spec.frontend.compositions import gemm, prefix_sum
-from uop.spec.frontend.neural import attention, conv2d, layer_norm, softmax
+from uop.spec.frontend.compositions import attention, conv2d, gemm, layer_norm, prefix_sum, softmax
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.uop import UOp, param
 

@@ -1,9 +1,9 @@
 """Writes which cases of a run each seeded fault fails, one line of JSON for each fault.
 
-`python benchmarks/kill_matrix.py FILE [--effort smoke] [--part K/N] [--class CLASS] [NAME...]`.
-Faults that are in FILE already are left out, so a run that was cut off goes on. The faults of the
-judge are left out too: no case fails with them alone. What is accepted is computed once for all
-faults, and a failure counts as it came, without a second run alone.
+`python benchmarks/kill_matrix.py FILE [--effort smoke] [--seed N] [--part K/N] [--class CLASS]
+[NAME...]`. Faults that are in FILE already, at this seed, are left out, so a run that was cut off
+goes on. The faults of the judge are left out too: no case fails with them alone. What is accepted
+is computed once for all faults, and a failure counts as it came, without a second run alone.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class Kills:
     kind: str
     backend: str
     effort: str
+    seed: int
     judged: int
     failed: list[str]
     seconds: float
@@ -66,7 +67,7 @@ class Remembering(Judge):
         return verdict
 
 
-def kills(mutant: Mutant, effort: str, every: Sequence[AnyCase], known: Known) -> Kills:
+def kills(mutant: Mutant, effort: str, seed: int, every: Sequence[AnyCase], known: Known) -> Kills:
     """Judge all cases with a fault; a backend that is lost too often ends it."""
     failed: list[str] = []
     judged, ended, begun = 0, "", time.monotonic()
@@ -80,7 +81,7 @@ def kills(mutant: Mutant, effort: str, every: Sequence[AnyCase], known: Known) -
                 failed += [v.id for v in verdicts if v.status.is_failure]
     except (BackendError, PassError) as error:
         ended = str(error).partition("\n")[0]
-    about = mutant.name, mutant.kind, mutant.backend, effort
+    about = mutant.name, mutant.kind, mutant.backend, effort, seed
     return Kills(*about, judged, failed, round(time.monotonic() - begun, 1), ended)
 
 
@@ -89,9 +90,11 @@ def kills(mutant: Mutant, effort: str, every: Sequence[AnyCase], known: Known) -
 @click.argument("names", nargs=-1)
 @click.option("--class", "kind", default="", help="How classes begin.")
 @click.option("--effort", type=click.Choice(EFFORTS), default="smoke", show_default=True)
+@click.option("--seed", type=int, default=SEED, show_default=True)
 @click.option("--part", default="1/1", help="Part K/N of the faults.")
-def main(file: Path, names: Sequence[str], kind: str, effort: str, part: str) -> None:
-    done = {json.loads(line)["fault"] for line in file.open()} if file.exists() else set()
+def main(file: Path, names: Sequence[str], kind: str, effort: str, seed: int, part: str) -> None:
+    entries = map(json.loads, file.open()) if file.exists() else ()
+    done = {entry["fault"] for entry in entries if entry["seed"] == seed}
     k, n = map(int, part.split("/"))
     chosen = [
         m
@@ -99,13 +102,13 @@ def main(file: Path, names: Sequence[str], kind: str, effort: str, part: str) ->
         if m.kind.startswith(kind) and not m.equivalent and m.backend != JUDGE
     ]
     LEFT_OUT.clear()
-    every = list(cases(seed=SEED, effort=effort))
+    every = list(cases(seed=seed, effort=effort))
     known: Known = {}
     with file.open("a") as out:
         for mutant in chosen[k - 1 :: n]:
             if mutant.name in done:
                 continue
-            one = kills(mutant, effort, every, known)
+            one = kills(mutant, effort, seed, every, known)
             print(json.dumps(asdict(one)), file=out, flush=True)
             click.echo(f"{one.fault:45} {len(one.failed):5} {one.seconds:6.1f} s {one.ended}")
 

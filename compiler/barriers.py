@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from uop.compiler.fold import values_of
+from uop.compiler.rewriting.fold import values_of
 from uop.compiler.stages.render.grid import IN_GROUP, OVER_ALL, name_of, specials
 from uop.spec.conditions.clauses import undefined
 from uop.spec.kernel.listing import BLOCK_ENDS, BLOCK_STARTS

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from functools import cache
 
-from uop.compiler.rewrite import Rewriter
-from uop.compiler.simplify import linear_form
+from uop.compiler.rewriting.rewrite import Rewriter
+from uop.compiler.rewriting.simplify import linear_form
 from uop.spec.args import AxisType, RangeArg
 from uop.spec.ops.names import Op
 from uop.spec.registry import Sizes

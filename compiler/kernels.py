@@ -7,9 +7,9 @@ from itertools import product
 from math import prod
 from operator import mul
 
-from uop.compiler.patterns import int_value
+from uop.compiler.rewriting.patterns import int_value
+from uop.compiler.rewriting.simplify import linear_form
 from uop.compiler.runtime.binary import Binary, unpack
-from uop.compiler.simplify import linear_form
 from uop.compiler.stages.expand import MOST_ELEMENTS
 from uop.compiler.stages.optimize.axes import ITEMS, type_of
 from uop.compiler.stages.select.launch import is_work_item, shared_folds

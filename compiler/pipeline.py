@@ -13,7 +13,7 @@ from uop.compiler.kernels import (
     binaries_of,
     first_stage,
 )
-from uop.compiler.rewrite import Fired, unobserved
+from uop.compiler.rewriting.rewrite import Fired, unobserved
 from uop.compiler.stages.callify.stage import STAGE as CALLIFY
 from uop.compiler.stages.entry.stage import enter, to_core_ops
 from uop.compiler.stages.expand import STAGE as EXPAND

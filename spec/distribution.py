@@ -9,14 +9,18 @@ import os
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib import metadata
+from importlib import import_module, metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
+from uop.spec.errors import UnsupportedError
+
 NAME = "uop"
 PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 """The file of a clone; a wheel has none at this place."""
+ADDITIONS = "uop.additions"
+"""The entry points by which other packages register ops, dtypes, stages or targets."""
 
 
 def own_version() -> str:
@@ -46,3 +50,17 @@ def _project() -> dict[str, Any]:
     if not PROJECT.exists():
         return {}
     return dict(tomllib.loads(PROJECT.read_text("utf-8"))["project"])
+
+
+@cache
+def load_additions() -> None:
+    """Import the entry points of the group; before anything else that lists ops or dtypes."""
+    for entry in sorted(entry_points(ADDITIONS), key=lambda entry: entry.name):
+        # The ops of this package come first.
+        import_module("uop.spec.ops.declared")
+        try:
+            entry.load()
+        except (ImportError, AttributeError) as error:
+            raise UnsupportedError(
+                f"addition {entry.name!r} cannot be imported: {error}"
+            ) from error

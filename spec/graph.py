@@ -31,7 +31,6 @@ LEAVES = (Op.PARAM, Op.BUFFER)
 AROUND_CALLS = frozenset({Op.SINK, Op.GROUP, Op.BUFFER, Op.BINARY, Op.AFTER, Op.STACK, Op.CONST})
 """The ops that a kernel program has outside its bodies besides CALL and PARAM."""
 
-
 PRECOMPILED = "precompiled"
 """The tag of a FUNCTION that the compiler calls instead of inlining it: it is compiled once."""
 

@@ -6,7 +6,7 @@ Rules are typed on the Node protocol. So the declarations do not import UOp, whi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 from uop.spec.args import AddrSpace, Arg, Device
@@ -72,6 +72,10 @@ class Clause(Condition):
     """
 
 
+SHAPE_OPERANDS = ("s", "s'", "o", "offset")
+"""The names of operands that hold a shape or an offset; they follow all that hold values."""
+
+
 class Operands:
     """Something with operand names in `src`: `alt?` is optional, `i*` any number of operands."""
 
@@ -123,6 +127,12 @@ class OpDef(Operands):
     """Whether the dtypes of its operands and its arg decide all about a node on numbers without
     shape and device: its constraints and its properties are cached by them.
     """
+    data_operands: int | None = field(init=False)
+    """The number of operands that hold values, None for all of them."""
+
+    def __post_init__(self) -> None:
+        places = (k for k, name in enumerate(self.src) if name in SHAPE_OPERANDS)
+        object.__setattr__(self, "data_operands", next(places, None))
 
     @property
     def is_elementwise(self) -> bool:

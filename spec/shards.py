@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import Device, LoadArg, ReduceArg, arg_of
-from uop.spec.operands import data_sources
 from uop.spec.ops.names import RESIZED, Op
 from uop.spec.properties.axis import shards
 from uop.spec.uop import UOp, dims
@@ -59,7 +58,7 @@ def local_node(u: UOp, done: Mapping[UOp, UOp], k: int) -> UOp:
     """The op on the parts of its operands that device k holds, which `done` has; of a whole operand
     beside a shard it takes the part there.
     """
-    operands = data_sources(u)
+    operands = u.data_src
     src = [_cut(u, s, done[s], k) for s in operands] + list(u.src[len(operands) :])
     if u.op in RESIZED:
         src[RESIZED[u.op]] = dims(local_shape(u))

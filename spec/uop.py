@@ -162,6 +162,11 @@ class UOp(_Fields):
         return DECLARATIONS[self.op]
 
     @property
+    def data_src(self) -> tuple[UOp, ...]:
+        """The operands that hold values: all but shapes and offsets."""
+        return self.src[: self.declaration.data_operands]
+
+    @property
     def min_max(self) -> Interval | None:
         """The interval of the elements; None for void. Derived on first use."""
         if self._min_max is _NOT_YET:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uop.compiler.rewrite import Fired, unobserved
+from uop.compiler.rewriting.rewrite import Fired, unobserved
 from uop.compiler.stages.entry.scalars import scalarize
 from uop.compiler.stages.stage import rewriting
 from uop.spec.dtype import dtypes

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uop.compiler.rewrite import Fired, unobserved
+from uop.compiler.rewriting.rewrite import Fired, unobserved
 from uop.compiler.stages.callify.contents import TEMPORARY
 from uop.compiler.stages.stage import rewriting
 from uop.spec.dtype import DType

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import getdoc, getmodule
 
-from uop.compiler.rewrite import Fired
+from uop.compiler.rewriting.rewrite import Fired
 from uop.compiler.targets.target import Target
 from uop.spec.kernel.forms import Form
 from uop.spec.kernel.optimization import Optimization

@@ -27,7 +27,7 @@ from uop.conformance.report.origin import Origin
 from uop.conformance.report.tally import Tally
 from uop.conformance.suite.case import CaseId
 from uop.interpreter.accepted.sets import MOST_GAPS
-from uop.spec.reading import MOST_OF_DOCUMENT, read_bytes
+from uop.spec.text.reading import MOST_OF_DOCUMENT, read_bytes
 
 SKIPPED = "skipped.txt"
 """This file in the folder of a case says why there are no outputs."""

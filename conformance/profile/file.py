@@ -13,8 +13,8 @@ from uop.conformance.protocol.types import Hello
 from uop.conformance.run.commands import uop_command
 from uop.spec.errors import UopError
 from uop.spec.latitude import KNOBS, STRICT, Profile
-from uop.spec.reading import read_bytes
 from uop.spec.text.profile_text import ProfileError, profile_of
+from uop.spec.text.reading import read_bytes
 
 SCHEMA = "uop-profile/1"
 SHOWN = 3

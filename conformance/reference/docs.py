@@ -17,7 +17,7 @@ from uop.conformance.reference.glossary import chapters, legend
 from uop.conformance.reference.page import FINDINGS, Page, op_page, rule_page
 from uop.conformance.reference.section import Section
 from uop.conformance.reference.words import field_words
-from uop.spec.additions import load_additions
+from uop.spec.distribution import load_additions
 from uop.spec.documents.decisions import decisions
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
@@ -39,7 +39,7 @@ The compiler rewrites each node by the first of these rules that applies, source
 until none applies. `x`, `y` and `z` are nodes, `p` and `q` bools, `i` a place in memory, and `c`,
 `d` and `e` constants, by their values; what comes twice is one node, or one value. The rules about
 an index apply to nodes and constants of that dtype alone. A rule without an `after` is a function
-in `compiler/simplify.py`; the left sides are examples of what it rewrites.
+in `compiler/rewriting/simplify.py`; the left sides are examples of what it rewrites.
 
 `uop explain NAME` prints one of them. The tests prove each left side: they run it and its
 replacement in the interpreter, or index arithmetic on counters in Python's integers. The suite

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 
-from uop.compiler.rules import RULES
+from uop.compiler.rewriting.rules import RULES
 from uop.conformance.reference import glossary
 from uop.conformance.reference.glossary import Legend, Term
 from uop.spec.conditions.clauses import clauses

@@ -115,8 +115,8 @@ def page_of(subject: Subject) -> Page:
 def rule_page(name: str) -> Page:
     """The page of a rule of the compiler: its left sides, and what becomes of them."""
     # The compiler takes long to load, and few subjects need it.
-    from uop.compiler.patterns import patterns
-    from uop.compiler.simplify import SIMPLIFY
+    from uop.compiler.rewriting.patterns import patterns
+    from uop.compiler.rewriting.simplify import SIMPLIFY
 
     found = [p for p in patterns("simplify") if p.rule == name]
     rule = next(rule for rule in SIMPLIFY.rules if rule.__name__ == name)

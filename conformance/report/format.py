@@ -18,7 +18,7 @@ from uop.conformance.report.model import Report, listed_id
 from uop.conformance.report.tally import STATUSES
 from uop.conformance.suite.case import ALL_LEVELS, FUZZ
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.spec.reading import MOST_OF_DOCUMENT, read_bytes
+from uop.spec.text.reading import MOST_OF_DOCUMENT, read_bytes
 
 SCHEMA = "uop-report/1"
 ADDED = ("card", "ledger", "origin", "strength", "others", "vote", "against", "rules", "composed",

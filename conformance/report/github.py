@@ -23,7 +23,7 @@ from uop.conformance.report.text import (
 from uop.conformance.run.commands import repro_command
 from uop.conformance.suite.case import OWN_ID
 from uop.spec.errors import MalformedError
-from uop.spec.reading import read_bytes
+from uop.spec.text.reading import read_bytes
 
 MOST = 10
 """The most annotations: GitHub shows no more per step."""

@@ -21,7 +21,7 @@ from uop.conformance.shrink.signature import SIGNATURES
 from uop.conformance.suite.case import CaseId
 from uop.spec.case import FileCase, UopFile
 from uop.spec.errors import UopError
-from uop.spec.reading import read_bytes
+from uop.spec.text.reading import read_bytes
 from uop.spec.text.uop_file import parse_file
 
 TEXTS = ("case", "signature", "dtypes", "reason", "link", "repro", "backend")

@@ -28,7 +28,7 @@ from uop.conformance.run.known import (
 )
 from uop.conformance.shrink.signature import SIGNATURES
 from uop.conformance.suite.case import ALL_LEVELS
-from uop.spec.reading import read_bytes
+from uop.spec.text.reading import read_bytes
 
 UNEXPLAINED = "not explained yet: "
 EMPTY = f"""\

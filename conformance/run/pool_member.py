@@ -18,7 +18,7 @@ from uop.conformance.workers.processes import Workplace, adopt, own_stdout, when
 from uop.conformance.workers.sessions import start
 from uop.conformance.workers.transport import Allowance
 from uop.interpreter.footprint import SMALL, at_most
-from uop.spec.additions import load_additions
+from uop.spec.distribution import load_additions
 from uop.spec.errors import UopError
 
 JUDGING = "uop.conformance.judging.judging"

@@ -33,7 +33,7 @@ from uop.conformance.protocol.types import (
 from uop.conformance.workers.processes import end, own_stdout, when_alone
 from uop.interpreter.footprint import SMALL, at_most
 from uop.interpreter.numeric.storage import STORED, Array
-from uop.spec.additions import load_additions
+from uop.spec.distribution import load_additions
 from uop.spec.errors import UopError
 
 STATM = Path("/proc/self/statm")

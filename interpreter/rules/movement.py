@@ -14,7 +14,6 @@ from uop.interpreter.rules.table import evaluates
 from uop.spec.args import FlipArg, PermuteArg, ReplicatedArg, SliceArg, arg_of
 from uop.spec.conditions.clauses import undefined
 from uop.spec.errors import UndefinedError
-from uop.spec.operands import data_sources
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_value, index_values
 
@@ -27,7 +26,7 @@ def value_sources(u: UOp) -> tuple[UOp, ...]:
 
     Of an AFTER this is the first one alone: the others have run before.
     """
-    return u.src[:1] if u.op is Op.AFTER else data_sources(u)
+    return u.src[:1] if u.op is Op.AFTER else u.data_src
 
 
 @evaluates(Op.PERMUTE)

@@ -31,7 +31,6 @@ from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError
 from uop.spec.graph import LEAVES, base_of, passed_buffer, slot_of, without_order
 from uop.spec.kernel.forms import BELOW_THE_GRAPH
-from uop.spec.operands import data_sources
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.walk import CALLS, kept_with_root, toposort
@@ -313,5 +312,5 @@ class Evaluation(Generic[V]):
 
 
 def _evaluated_sources(u: UOp) -> tuple[UOp, ...]:
-    sources = data_sources(u)
+    sources = u.data_src
     return sources[1:] if u.op in CALLS else sources

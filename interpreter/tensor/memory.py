@@ -33,7 +33,6 @@ from uop.spec.conditions.clauses import lacking, located, undefined
 from uop.spec.dtype import DType
 from uop.spec.errors import UndefinedError
 from uop.spec.graph import LEAVES, base_of, passed_buffer, slot_of
-from uop.spec.operands import data_sources
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.uop import UOp, described
@@ -252,7 +251,7 @@ class TensorMemory:
 
 def reads_of(u: UOp) -> tuple[UOp, ...]:
     """Return the locations among the operands of a node whose contents it reads."""
-    sources = data_sources(u)
+    sources = u.data_src
     if u.addrspace is not None or u.op is Op.STORE:
         sources = sources[1:]
     if u.op in (Op.SINK, Op.GROUP, Op.GETADDR):

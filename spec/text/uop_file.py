@@ -30,7 +30,6 @@ from uop.spec.graph import slot_of, slots_of
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.nearest import did_you_mean
 from uop.spec.properties.symbolic import bind, is_variable, variables
-from uop.spec.reading import read_bytes
 from uop.spec.registry import labels
 from uop.spec.text.array import Array, decode_array, encode_array
 from uop.spec.text.codec import shown
@@ -38,6 +37,7 @@ from uop.spec.text.compressed import COMPRESSED_FROM, PREFIX, compress, decompre
 from uop.spec.text.literal import Line, Literal, Token, print_literal
 from uop.spec.text.profile_text import ProfileError, parse_profile
 from uop.spec.text.program import Scope, Unbuilt
+from uop.spec.text.reading import read_bytes
 from uop.spec.uop import UOp
 
 

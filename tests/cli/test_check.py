@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from uop.compiler import pipeline
-from uop.compiler.rewrite import Fired, RuleSet, rewrite, rewrites
+from uop.compiler.rewriting.rewrite import Fired, RuleSet, rewrite, rewrites
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.compiler.stages.stage import Setting, Stage
 from uop.spec.dtype import dtypes

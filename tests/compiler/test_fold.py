@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from uop.compiler.fold import fold_constants
-from uop.compiler.rewrite import RuleSet, rewrite
+from uop.compiler.rewriting.fold import fold_constants
+from uop.compiler.rewriting.rewrite import RuleSet, rewrite
 from uop.spec.args import ConstArg, DTypeArg
 from uop.spec.dtype import DTYPES, FLOATS, DType, dtypes
 from uop.spec.ops.names import Op

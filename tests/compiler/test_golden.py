@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from uop.compiler.rewrite import unobserved
+from uop.compiler.rewriting.rewrite import unobserved
 from uop.compiler.stages.callify.contents import TEMPORARY
 from uop.compiler.stages.callify.stage import callify
 from uop.compiler.stages.expand import expand

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uop.compiler.rewrite import Rewriter
-from uop.compiler.simplify import SIMPLIFY
+from uop.compiler.rewriting.rewrite import Rewriter
+from uop.compiler.rewriting.simplify import SIMPLIFY
 from uop.compiler.stages.rangeify.lower import LOWER, Lowering
 from uop.spec.args import (
     AddrSpace,

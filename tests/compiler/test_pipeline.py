@@ -14,7 +14,7 @@ from uop.cli.names import stages
 from uop.compiler import pipeline
 from uop.compiler.bundle import Job, run_many
 from uop.compiler.pipeline import add_stage, compile
-from uop.compiler.rewrite import Fired
+from uop.compiler.rewriting.rewrite import Fired
 from uop.compiler.stages.stage import Setting, Stage
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import BufferArg, FlipArg, ReduceArg

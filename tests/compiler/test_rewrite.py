@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uop.compiler.rewrite import Rewriter, RuleSet, rewrite, rewrites
+from uop.compiler.rewriting.rewrite import Rewriter, RuleSet, rewrite, rewrites
 from uop.spec.args import ConstArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uop.compiler.pipeline import compile, lower
-from uop.compiler.rewrite import unobserved
+from uop.compiler.rewriting.rewrite import unobserved
 from uop.compiler.stages.optimize.axes import axes, ranged, type_of
 from uop.compiler.stages.optimize.rows import in_registers, with_rows
 from uop.conformance.judging.compare import compare

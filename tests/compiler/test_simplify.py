@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.compiler.counters import PLACES, G, R, value
-from uop.compiler.rewrite import Rule, RuleSet, rewrite
-from uop.compiler.simplify import MOST_CONDITIONS, SIMPLIFY
+from uop.compiler.rewriting.rewrite import Rule, RuleSet, rewrite
+from uop.compiler.rewriting.simplify import MOST_CONDITIONS, SIMPLIFY
 from uop.compiler.validity import FALSE
 from uop.spec.args import DTypeArg
 from uop.spec.dtype import dtypes

@@ -15,8 +15,7 @@ from uop.compiler.stages.optimize.axes import type_of
 from uop.compiler.stages.rangeify import split
 from uop.spec.args import AxisType, BufferArg, FlipArg, PermuteArg, ReduceArg
 from uop.spec.dtype import dtypes
-from uop.spec.frontend.compositions import gemm
-from uop.spec.frontend.neural import attention, conv2d, layer_norm, softmax
+from uop.spec.frontend.compositions import attention, conv2d, gemm, layer_norm, softmax
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.graph import calls, slots_of
 from uop.spec.ops.names import Op

@@ -9,7 +9,7 @@ import pytest
 
 from uop.compiler import pipeline
 from uop.compiler.pipeline import OPENCL
-from uop.compiler.rewrite import Fired, RuleSet, rewrite, rewrites
+from uop.compiler.rewriting.rewrite import Fired, RuleSet, rewrite, rewrites
 from uop.compiler.stages.rangeify.lower import RULES, Element, Lowering, Steps
 from uop.compiler.stages.stage import Setting, Stage
 from uop.conformance.locate.firing import Firing, change_of

@@ -8,7 +8,7 @@ import pytest
 
 from uop import Tensor, dtypes
 from uop.spec.errors import InvalidError, Place
-from uop.spec.frontend import neural
+from uop.spec.frontend import compositions
 
 
 def shown(act: Callable[[], object]) -> list[str]:
@@ -67,7 +67,7 @@ def test_an_inserted_node_names_its_function_and_why() -> None:
 
 def test_an_inner_function_comes_first() -> None:
     x = Tensor([[1.0, 2.0]])
-    made = made_by(lambda: neural.attention(x, x, x.T))
+    made = made_by(lambda: compositions.attention(x, x, x.T))
     assert [line.partition("(")[0] for line in made] == ["matmul", "attention"]
 
 

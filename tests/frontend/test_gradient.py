@@ -17,7 +17,7 @@ from uop import Tensor, const, dtypes, function, gradient, param
 from uop.spec.args import DTypeArg, LanesArg, LoadArg, PadFill, SliceArg
 from uop.spec.dtype import FLOATS
 from uop.spec.errors import InvalidError, UnsupportedError
-from uop.spec.frontend import compositions, neural, views
+from uop.spec.frontend import compositions, views
 from uop.spec.frontend.data import contents
 from uop.spec.graph import inlined, leaves, slot_of
 from uop.spec.ops.names import Op
@@ -95,7 +95,7 @@ RATIONAL: dict[str, Build] = {
     "prefix sum": lambda x, y: compositions.prefix_sum(y * y) * x,
     "gather": lambda x, y: compositions.gather(y, Tensor([2, 0, 2])) * x,
     "scatter_add": lambda x, y: compositions.scatter_add(y, Tensor([1, 1, 0]), x[1]) * x,
-    "windows": lambda x, y: neural.windows(x * x, 2, 2) * x[0, 1],
+    "windows": lambda x, y: compositions.windows(x * x, 2, 2) * x[0, 1],
     "function": lambda x, y: function(lambda a, b: (a * b, [b * b]))(x, y)[1][0] * x,
     "both results of a function": lambda x, y: both(x, y)[0] * both(y, x)[1],
     "function, precompiled": lambda x, y: once(y, x) * x,
@@ -110,9 +110,9 @@ REAL: dict[str, Build] = {
     "sqrt": lambda x, y: x.sqrt() / y.sqrt(),
     "pow": lambda x, y: x**y,
     "exp and log": lambda x, y: x.exp() * y.log(),
-    "softmax": lambda x, y: neural.softmax(x) * y,
-    "layer norm": lambda x, y: neural.layer_norm(x, y, y[0], 0.5) * x,
-    "attention": lambda x, y: neural.attention(x, x * y, x) * y,
+    "softmax": lambda x, y: compositions.softmax(x) * y,
+    "layer norm": lambda x, y: compositions.layer_norm(x, y, y[0], 0.5) * x,
+    "attention": lambda x, y: compositions.attention(x, x * y, x) * y,
 }
 
 # From (2, 3) to (2, 3), to be put one after another.

@@ -12,7 +12,7 @@ from oracles.derivatives import ENCLOSED, ball
 from oracles.field import elements, evaluate_over
 
 from uop import Tensor
-from uop.spec.frontend import neural
+from uop.spec.frontend import compositions
 
 X = np.array([[0.5, -1.25, 3.0, 2.0], [2.0, 0.75, -1.5, 40.0], [0.0, -0.0, 1e-3, -7.5]])
 Y = np.array([[1.0, 0.5, -2.0, 0.25], [-1.5, 2.5, 0.125, 3.0]])
@@ -40,9 +40,9 @@ def softmax(row: list[Any]) -> list[Any]:
 
 def test_softmax() -> None:
     x = Tensor(X)
-    agree(neural.softmax(x), {x: X}, np.array([softmax(row) for row in elements(X, ball)]))
+    agree(compositions.softmax(x), {x: X}, np.array([softmax(row) for row in elements(X, ball)]))
     columns = np.array([softmax(column) for column in elements(X, ball).T]).T
-    agree(neural.softmax(x, 0), {x: X}, columns)
+    agree(compositions.softmax(x, 0), {x: X}, columns)
 
 
 def test_layer_norm() -> None:
@@ -53,7 +53,7 @@ def test_layer_norm() -> None:
         variance = sum(((v - mean) ** 2 for v in row), arb(0)) / 4
         scaled = [(v - mean) / (variance + arb(0.5)).sqrt() for v in row]
         rows.append([v * ball(s) + ball(o) for v, s, o in zip(scaled, Y[0], Y[1], strict=True)])
-    agree(neural.layer_norm(x, w, b, 0.5), {x: X, w: Y[0], b: Y[1]}, np.array(rows))
+    agree(compositions.layer_norm(x, w, b, 0.5), {x: X, w: Y[0], b: Y[1]}, np.array(rows))
 
 
 def test_attention() -> None:
@@ -64,14 +64,14 @@ def test_attention() -> None:
         weights = softmax(scores)
         columns = elements(X[:, :2], ball).T
         rows.append([sum(np.array(weights) * column, arb(0)) for column in columns])
-    agree(neural.attention(q, k, v), {q: Y, k: X, v: X[:, :2]}, np.array(rows))
+    agree(compositions.attention(q, k, v), {q: Y, k: X, v: X[:, :2]}, np.array(rows))
 
 
 @pytest.mark.parametrize("padding", [0, 1, 2])
 def test_conv2d(padding: int) -> None:
     rng = np.random.default_rng(3)
     x, w = rng.integers(-9, 9, (2, 3, 5, 4)), rng.integers(-9, 9, (4, 3, 3, 2))
-    found = neural.conv2d(Tensor(x), Tensor(w), padding).tolist()
+    found = compositions.conv2d(Tensor(x), Tensor(w), padding).tolist()
     side = (padding, padding)
     wide = np.pad(x, ((0, 0), (0, 0), side, side))
     height, width = wide.shape[2] - 2, wide.shape[3] - 1
@@ -96,12 +96,12 @@ def test_exponentials_and_logarithms_are_of_base_e() -> None:
 def test_windows() -> None:
     x = np.arange(2 * 4 * 5).reshape(2, 4, 5)
     wanted = np.lib.stride_tricks.sliding_window_view(x, (3, 2), (1, 2))
-    np.testing.assert_array_equal(neural.windows(Tensor(x), 3, 2).numpy(), wanted)
+    np.testing.assert_array_equal(compositions.windows(Tensor(x), 3, 2).numpy(), wanted)
 
 
 def test_softmax_of_large_numbers_is_no_nan() -> None:
-    assert neural.softmax(Tensor([1000.0, 0.0])).tolist() == [1.0, 0.0]
-    assert Fraction(neural.softmax(Tensor([5.0, 5.0])).tolist()[0]) == Fraction(1, 2)
+    assert compositions.softmax(Tensor([1000.0, 0.0])).tolist() == [1.0, 0.0]
+    assert Fraction(compositions.softmax(Tensor([5.0, 5.0])).tolist()[0]) == Fraction(1, 2)
 
 
 def test_the_hyperbolic_tangent_of_a_constant_tensor() -> None:

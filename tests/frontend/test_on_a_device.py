@@ -13,7 +13,7 @@ from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.interpreter.accept import accept
 from uop.interpreter.frontend import NumpyEvaluator
 from uop.spec.errors import InvalidError, UnsupportedError
-from uop.spec.frontend import compositions, neural
+from uop.spec.frontend import compositions
 from uop.spec.frontend.data import contents
 from uop.spec.frontend.evaluator import using
 
@@ -21,7 +21,7 @@ X = [[0.5, 1.25, -3.0], [2.0, -0.75, 1.5]]
 Y = [1.5, -2.0, 0.25]
 
 LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "attention": lambda x, y: neural.attention(x, x * y, x) * y,
+    "attention": lambda x, y: compositions.attention(x, x * y, x) * y,
     "gather": lambda x, y: compositions.prefix_sum(compositions.gather(y, Tensor([2, 0, 2]))) * x,
     "function": lambda x, y: function(lambda a, b: a.prod(1) * b[1:].max())(x, y),
     "index": lambda x, y: (x + x)[[1, 0, 1]] * (y + y)[[2, 2, 0]],

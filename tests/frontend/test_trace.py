@@ -16,7 +16,7 @@ from uop import Op, Tensor, UOp, dtypes, full, function, param, parse_trace, tan
 from uop import variable as size
 from uop.spec.case import FileCase
 from uop.spec.errors import InvalidError, MalformedError
-from uop.spec.frontend import calls, collectives, compositions, neural
+from uop.spec.frontend import calls, collectives, compositions
 from uop.spec.frontend.evaluator import using
 from uop.spec.text.uop_file import read_file
 
@@ -122,11 +122,11 @@ FORMS: list[tuple[Callable[[], Tensor], str]] = [
     (lambda: X.assign(X + 1), "assign(t0, t2)"),
     (lambda: X.contiguous(), "contiguous(t0)"),
     (lambda: X.detach(), "detach(t0)"),
-    (lambda: neural.softmax(X, 0), "softmax(t0, axis=0)"),
-    (lambda: neural.softmax(X), "softmax(t0, axis=-1)"),
-    (lambda: neural.layer_norm(X, N.cast(dtypes.float32), X[0], 1e-5),
+    (lambda: compositions.softmax(X, 0), "softmax(t0, axis=0)"),
+    (lambda: compositions.softmax(X), "softmax(t0, axis=-1)"),
+    (lambda: compositions.layer_norm(X, N.cast(dtypes.float32), X[0], 1e-5),
      "layer_norm(t0, t2, t3, epsilon=1e-05)"),
-    (lambda: neural.attention(X, value=X, key=X), "attention(t0, t0, t0)"),
+    (lambda: compositions.attention(X, value=X, key=X), "attention(t0, t0, t0)"),
     (lambda: compositions.arange(3), "arange(n=3)"),
     (lambda: compositions.gather(X[0], N - 1), "gather(t1, t4)"),
     (lambda: collectives.broadcast(X[0], ("a", "b")), 'broadcast(t1, devices=("a", "b"))'),
@@ -248,7 +248,7 @@ def test_a_chain_may_be_long() -> None:
 def test_the_node_of_an_op_computes_its_output() -> None:
     """Each output of a trace, computed from its inputs alone by its part of the graph."""
     x = Tensor([[0.5, 1.0], [2.0, -1.0]])
-    out = neural.softmax(x @ x.T) + tanh(x)
+    out = compositions.softmax(x @ x.T) + tanh(x)
     done: dict[UOp, UOp] = {}
     for op in trace(out).ops:
         node = op.outputs[0].uop
@@ -261,7 +261,7 @@ def test_the_node_of_an_op_computes_its_output() -> None:
 def test_calls_are_kept_while_their_nodes_live() -> None:
     gc.collect()
     before = len(calls._CALLS)
-    t = neural.softmax(full((2, 2), 0.25))
+    t = compositions.softmax(full((2, 2), 0.25))
     assert len(calls._CALLS) > before
     del t
     gc.collect()

@@ -61,7 +61,7 @@ class Commands(Suggesting):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        from uop.spec.additions import load_additions
+        from uop.spec.distribution import load_additions
 
         load_additions()
         command: click.Command = import_module(f"{COMMANDS[cmd_name][0]}.{cmd_name}").command

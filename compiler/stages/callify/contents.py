@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from uop.compiler.rewrite import Fired, unobserved
+from uop.compiler.rewriting.rewrite import Fired, unobserved
 from uop.compiler.stages.rangeify.lower import unsigned
 from uop.compiler.validity import TRUE, Split, Validity, absent, both, expand, full
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, GetTupleArg, ParamArg, ReduceArg, arg_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from uop.compiler.rewrite import Fired, RuleSet, rewrite, rewrites, unobserved
+from uop.compiler.rewriting.rewrite import Fired, RuleSet, rewrite, rewrites, unobserved
 from uop.compiler.stages.callify.contents import CONTENTS, TEMPORARY, Step, Steps
 from uop.compiler.stages.callify.devices import is_on_several, on_single_devices
 from uop.compiler.stages.stage import rewriting

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
-from uop.compiler.patterns import int_value
+from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.validity import identity
 from uop.spec.args import DTypeArg, InsArg, RangeArg, ReduceArg, arg_of
 from uop.spec.dtype import dtypes

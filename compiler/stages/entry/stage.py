@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from uop.compiler.kernels import fits_one_launch, with_constants, without_binaries
-from uop.compiler.rewrite import RuleSet, rewrite, rewrites
+from uop.compiler.rewriting.rewrite import RuleSet, rewrite, rewrites
 from uop.compiler.stages.entry.flat import flatten_memory
 from uop.compiler.stages.entry.nests import split_nests
 from uop.compiler.stages.entry.scalars import scalarize_graphs

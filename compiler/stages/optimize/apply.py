@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from uop.compiler.patterns import int_value
-from uop.compiler.rewrite import Fired, Rewriter, unobserved
-from uop.compiler.simplify import SIMPLIFY, fits
+from uop.compiler.rewriting.patterns import int_value
+from uop.compiler.rewriting.rewrite import Fired, Rewriter, unobserved
+from uop.compiler.rewriting.simplify import SIMPLIFY, fits
 from uop.compiler.stages.optimize.axes import (
     FOLDED,
     ITEMS,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from uop.compiler.patterns import int_value
+from uop.compiler.rewriting.patterns import int_value
 from uop.spec.args import AxisType, RangeArg, arg_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const

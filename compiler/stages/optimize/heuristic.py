@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from uop.compiler.indices import largest_divisor, linear_steps
-from uop.compiler.patterns import int_value
+from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.stages.optimize.axes import axes, nest_of, type_of
 from uop.compiler.targets.target import Target
 from uop.spec.args import AddrSpace, AxisType

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from uop.compiler.patterns import int_value
+from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.stages.optimize.axes import axes, id_of, nest_of, numbered, ranged, type_of
 from uop.spec.args import AxisType, DTypeArg, ReduceArg, WmmaArg, arg_of
 from uop.spec.dtype import dtypes

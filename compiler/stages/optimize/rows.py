@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from uop.compiler.rewrite import Fired
+from uop.compiler.rewriting.rewrite import Fired
 from uop.compiler.stages.optimize.axes import (
     DEPTH,
     axes,

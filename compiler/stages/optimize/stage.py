@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from uop.compiler.rewrite import Fired, Rewriter, RuleSet, rewrites, unobserved
+from uop.compiler.rewriting.rewrite import Fired, Rewriter, RuleSet, rewrites, unobserved
 from uop.compiler.stages.optimize.apply import apply
 from uop.compiler.stages.optimize.groups import chosen
 from uop.compiler.stages.optimize.rows import KEEP_ROW

@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from uop.compiler.patterns import int_value
-from uop.compiler.rewrite import Fired
-from uop.compiler.simplify import bounds, linear_form
+from uop.compiler.rewriting.patterns import int_value
+from uop.compiler.rewriting.rewrite import Fired
+from uop.compiler.rewriting.simplify import bounds, linear_form
 from uop.compiler.stages.optimize.axes import (
     FOLDED,
     ITEMS,

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from uop.compiler.indices import largest_divisor, linear_steps
-from uop.compiler.rewrite import Fired, Rewriter, RuleSet, rewrites
-from uop.compiler.simplify import SIMPLIFY, conjuncts, linear_form
+from uop.compiler.rewriting.rewrite import Fired, Rewriter, RuleSet, rewrites
+from uop.compiler.rewriting.simplify import SIMPLIFY, conjuncts, linear_form
 from uop.compiler.stages.rangeify.lower import Lowering
 from uop.compiler.validity import TRUE, ZERO_FILL, expand, full, identity
 from uop.spec.args import AxisType, FlipArg, PermuteArg, ReduceArg, arg_of

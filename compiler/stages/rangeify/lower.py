@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import cast
 
 from uop.compiler.indices import ONE, ZERO, Index, Indices, broadcast_index
-from uop.compiler.patterns import int_value, truth
-from uop.compiler.rewrite import Fired, Rewriter, unobserved
+from uop.compiler.rewriting.patterns import int_value, truth
+from uop.compiler.rewriting.rewrite import Fired, Rewriter, unobserved
 from uop.compiler.validity import identity
 from uop.spec.args import (
     AddrSpace,

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from uop.compiler.indices import ZERO
-from uop.compiler.rewrite import Fired, Rewriter, unobserved
-from uop.compiler.simplify import SIMPLIFY
+from uop.compiler.rewriting.rewrite import Fired, Rewriter, unobserved
+from uop.compiler.rewriting.simplify import SIMPLIFY
 from uop.compiler.stages.callify.contents import TEMPORARY
 from uop.compiler.stages.rangeify.blocks import BLOCKS, in_blocks
 from uop.compiler.stages.rangeify.lower import LOWER, Lowering

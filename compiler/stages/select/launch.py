@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from uop.compiler.indices import counting
-from uop.compiler.patterns import int_value
+from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.stages.expand import flat, shaped
 from uop.compiler.stages.optimize.axes import (
     FOLDED,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from uop.compiler.indices import counting
-from uop.compiler.simplify import linear_form
+from uop.compiler.rewriting.simplify import linear_form
 from uop.compiler.targets.target import Target
 from uop.spec.graph import base_of
 from uop.spec.ops.names import WRITES, Op

@@ -13,9 +13,9 @@ from itertools import product
 from math import prod
 
 from uop.compiler.indices import ZERO
-from uop.compiler.patterns import int_value
-from uop.compiler.rewrite import Rewriter
-from uop.compiler.simplify import fits, linear_form
+from uop.compiler.rewriting.patterns import int_value
+from uop.compiler.rewriting.rewrite import Rewriter
+from uop.compiler.rewriting.simplify import fits, linear_form
 from uop.compiler.validity import identity
 from uop.spec.args import ReduceArg, WmmaArg, arg_of
 from uop.spec.dtype import dtypes

@@ -16,7 +16,7 @@ from itertools import product
 from typing import cast
 
 from uop.compiler.indices import counting
-from uop.compiler.rewrite import Rewriter
+from uop.compiler.rewriting.rewrite import Rewriter
 from uop.compiler.stages.optimize.axes import id_of
 from uop.compiler.stages.select.packs import (
     ALONE,

@@ -21,7 +21,7 @@ from uop.spec.frontend.evaluator import using
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.graph import leaves, slot_of
 from uop.spec.ops.names import Op
-from uop.spec.reading import read_bytes
+from uop.spec.text.reading import read_bytes
 from uop.spec.uop import UOp, param
 
 MOST_OF_MODEL = 1 << 30

@@ -22,7 +22,6 @@ from uop.conformance.suite.levels.nodes import call, outputs
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.dtype import DType, Kind
 from uop.spec.graph import all_replaced, inlined
-from uop.spec.operands import data_sources
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
 from uop.spec.walk import outside_bodies, toposort
@@ -113,7 +112,7 @@ def cuts(choices: Choices, values: Sequence[UOp]) -> list[UOp]:
 
 
 def _value_sources(u: UOp) -> tuple[UOp, ...]:
-    return outside_bodies(u) if u.op is Op.FUNCTION else data_sources(u)
+    return outside_bodies(u) if u.op is Op.FUNCTION else u.data_src
 
 
 def _like(u: UOp, pool: Sequence[UOp]) -> list[UOp]:

@@ -22,7 +22,6 @@ from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.graph import slots_of
 from uop.spec.latitude import Exact, Rounded, Ulp
-from uop.spec.operands import data_sources
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, const, param
@@ -108,7 +107,7 @@ class Growth:
         """
         known = self.known.get(u)
         if known is None:
-            sources = data_sources(u)
+            sources = u.data_src
             # Only what one step has built is unknown: a few nodes deep.
             operands = [self.value(s) for s in sources]
             self.known[u] = known = _computed(u, operands)
@@ -164,7 +163,7 @@ class Growth:
         if u in self.live or u.op in (Op.PARAM, Op.BUFFER, Op.CONST):
             return
         self.live[u] = None
-        for s in data_sources(u):
+        for s in u.data_src:
             self.unused.pop(s, None)
             self._count(s)
 

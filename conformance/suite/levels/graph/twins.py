@@ -42,7 +42,6 @@ from uop.spec.editions import EDITIONS, parse, print_program
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import inlined, outside, over, replaced, slot_of
 from uop.spec.latitude import Ulp
-from uop.spec.operands import data_sources
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp
@@ -101,7 +100,7 @@ def _split(way: Way, home: DType, flavour: Flavour, choices: Choices, index: int
     growth, root = _grown(home, flavour, choices)
     if way is stored and any(u.op is Op.BITCAST for u in outside(root)):
         way = loaded  # BITCAST takes no place in memory.
-    nodes = [u for u in outside(root) if u in growth.known and data_sources(u)]
+    nodes = [u for u in outside(root) if u in growth.known and u.data_src]
     # An absent element leaves a buffer as it was, and nothing was written there before.
     whole = [u for u in nodes if way is copied or growth.value(u).invalid is None]
     data = _twice(growth, root)

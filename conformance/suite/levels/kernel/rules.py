@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from uop.compiler.patterns import BOOLS, PLACE, Pattern, patterns
-from uop.compiler.rules import RULES
+from uop.compiler.rewriting.patterns import BOOLS, PLACE, Pattern, patterns
+from uop.compiler.rewriting.rules import RULES
 from uop.conformance.suite.choices import Choices, pick
 from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.kernel.scalar import (

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from uop.compiler.patterns import int_value
 from uop.compiler.pipeline import lower
+from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.stages.optimize.apply import apply
 from uop.compiler.stages.optimize.axes import axes, type_of
 from uop.compiler.stages.optimize.stage import optimize

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import reduce
 from typing import cast
 
-from uop.compiler.fold import fold_constants
-from uop.compiler.patterns import int_value, rules_of_table, truth
-from uop.compiler.rewrite import rewrites
+from uop.compiler.rewriting.fold import fold_constants
+from uop.compiler.rewriting.patterns import int_value, rules_of_table, truth
+from uop.compiler.rewriting.rewrite import rewrites
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const

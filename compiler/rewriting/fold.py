@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from uop.compiler.rewrite import rewrites
+from uop.compiler.rewriting.rewrite import rewrites
 from uop.interpreter.numeric.storage import Array, constant, np_dtype, to_bits
 from uop.interpreter.rules import decomposed, elementwise, extension  # noqa: F401 - enter them
 from uop.interpreter.rules.table import RULES, UNSPECIFIED

@@ -19,8 +19,8 @@ from functools import cache
 from itertools import product
 from typing import Any, cast
 
-from uop.compiler.rewrite import Rule, RuleSet, rewrites
-from uop.compiler.rules import RULES
+from uop.compiler.rewriting.rewrite import Rule, RuleSet, rewrites
+from uop.compiler.rewriting.rules import RULES
 from uop.spec.args import ConstArg, DTypeArg, arg_of
 from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.ops.names import Op
@@ -154,7 +154,7 @@ def rules_of_table(stage: str, *functions: Rule) -> RuleSet:
         is_pattern = all(p.right is not None for p in found)
         rules.append(rule_of(name, found) if is_pattern else by_name.pop(name))
     if by_name:
-        raise ValueError(f"compiler/rules.py has no left side of {', '.join(by_name)}")
+        raise ValueError(f"compiler/rewriting/rules.py has no left side of {', '.join(by_name)}")
     return RuleSet(*rules)
 
 

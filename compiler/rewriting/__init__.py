@@ -1,0 +1,1 @@
+"""Rewrite graphs by rules: the engine, the table of rules, their patterns, and simplify."""
