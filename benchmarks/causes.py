@@ -1,7 +1,8 @@
-"""Puts many faults into the interpreter at once, and maps the causes of a run to them.
+"""Puts many faults into the interpreter at once, and maps what a run finds to them.
 
 `python benchmarks/causes.py [--seed N] [--faults N] [--effort smoke|default]`. A cause belongs to
-the faults with each of which alone its repro fails.
+the faults with each of which alone its repro fails. What the report calls one fault are the causes
+that it puts together.
 """
 
 from __future__ import annotations
@@ -63,14 +64,21 @@ def main(seed: int, count: int, effort: str) -> None:
         repros = [Path(cause.repro) for cause in report.failures]
         found = list(threads.map(lambda name: failing(name, repros), names))
     shown = {name: own for name, own in zip(names, found, strict=True) if own}
+    fault = {Path(one.repro): Path(all[0].repro).stem for all in report.faults for one in all}
+    parts = {name: sorted({fault[path] for path in own}) for name, own in shown.items()}
     for name in names:
-        files = sorted(path.stem for path in shown.get(name, ()))
-        if len(files) != 1:
-            click.echo(f"{name}: {', '.join(files) or 'no cause'}")
+        if len(parts.get(name, ())) != 1:
+            click.echo(f"{name}: {', '.join(parts.get(name, ())) or 'no cause'}")
+    for first, *alike in report.faults:
+        mixed = {name for name, own in shown.items() if own & {Path(f.repro) for f in alike}}
+        own_faults = {name for name, own in shown.items() if Path(first.repro) in own}
+        if mixed - own_faults:
+            click.echo(f"{first.signature}: {', '.join(sorted(mixed | own_faults))}")
     summary = report.summary
     click.echo(
         f"seed {seed}, {effort}: {len(shown)} of {count} faults have a cause, "
-        f"{sum(len(own) > 1 for own in shown.values())} have several; {len(repros)} causes explain "
+        f"{sum(len(own) > 1 for own in parts.values())} have several; {len(repros)} causes, "
+        f"{len(report.faults)} faults in the report, explain "
         f"{summary.wrong - len(report.unexplained)} of {summary.wrong} failing programs; "
         f"{summary.seconds:.0f} s, {summary.searching:.0f} s of these for causes"
     )

@@ -48,6 +48,9 @@ class Miscompiling(OneByOne):
         self.rule = rule
 
     def _run(self, program: Program) -> Outcome:
+        return attempt(lambda: self._changed(program))
+
+    def _changed(self, program: Program) -> Outcome:
         new: dict[UOp, UOp] = {}
         nodes = parse(program.text).toposort()
         for u in nodes:
@@ -55,7 +58,7 @@ class Miscompiling(OneByOne):
         root = new[nodes[-1]]
         slots = slots_of(root)
         batches = tuple({s: a for s, a in b.items() if s in slots} for b in program.batches)
-        return attempt(lambda: interpret(Program(print_program(root), batches)))
+        return interpret(Program(print_program(root), batches))
 
 
 class OffByOne(OneByOne):

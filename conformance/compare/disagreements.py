@@ -96,12 +96,11 @@ class Disagreement:
 
 
 def disagreements(every: Sequence[Report]) -> list[Disagreement]:
-    """The causes of all backends, those of one signature or case together, ordinary values first.
-
-    As in a report, those that fail in the most cells come first.
+    """The causes of all backends, those of one signature or case together, the worst
+    first.
     """
     causes = [(report.options.backend, cause) for report in every for cause in report.failures]
-    causes.sort(key=lambda pair: (not pair[1].ordinary, -len(pair[1].cells)))
+    causes.sort(key=lambda pair: pair[1].rank)
     groups: list[dict[str, Failure]] = []
     for name, cause in causes:
         alike = (g for g in groups if name not in g and _is_alike(next(iter(g.values())), cause))

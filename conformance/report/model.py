@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from uop.conformance.backends.versions import is_tested
+from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.elements import Element
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.profile.card import Observation
@@ -17,6 +19,7 @@ from uop.conformance.report.origin import Origin
 from uop.conformance.suite.case import GENERATOR, MIXED, OWN, OWN_ID
 from uop.conformance.suite.vocabulary import Vocabulary
 
+NAMES = re.compile(r"\b[A-Z][A-Z0-9]+\b|\b(first|second|third) ")
 SKIPPED = "skipped"
 """The state of a cause of `--skip-cause`."""
 Place = tuple[str, ...]
@@ -178,6 +181,39 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
+class When:
+    """When a program fails. Its neighbours, which differ from it in one thing each, show it."""
+
+    needs: tuple[str, ...] = ()
+    """What it has and a neighbour that passes lacks, in words."""
+    fails_on: tuple[str, ...] = ()
+    """The dtypes in place of that of its first input on which it fails too."""
+    passes_on: tuple[str, ...] = ()
+    """Those on which it passes."""
+    also: tuple[str, ...] = ()
+    """The ops in place of its own with which it fails too."""
+    neighbours: int = 0
+    """How many neighbours were judged."""
+
+    @property
+    def text(self) -> str:
+        """The conditions and what they rest on; empty where nothing was judged."""
+        if not self.neighbours:
+            return ""
+        said = [f"only if {' and '.join(self.needs)}"] * bool(self.needs)
+        for words, names in (
+            ("also on", self.fails_on), ("not on", self.passes_on), ("also with", self.also)
+        ):  # fmt: skip
+            said += [f"{words} {', '.join(names)}"] * bool(names)
+        return f"{'; '.join(said)} ({counted(self.neighbours, 'neighbour')} judged)"
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What it needs, without the names of ops and operands."""
+        return tuple(NAMES.sub("", need) for need in self.needs)
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """One cause of failures: its first case, shrunk; `text` is the content of the file `repro`.
 
@@ -204,6 +240,9 @@ class Failure:
     """Whether the repro fails alone in a new process too, as far as that was tried."""
     anew: str = ""
     """Where it does not, its first wrong element there; empty where none was wrong."""
+    when: When = field(default_factory=When)
+    same_as: str = ""
+    """The signature of a worse cause that shows the same fault; empty where there is none."""
 
     def tried(self, anew: Mapping[str, str]) -> Failure:
         """The same after a trial in a new process: by signatures of repros that pass what came."""
@@ -235,6 +274,18 @@ class Failure:
     def kind(self) -> str:
         """The kind of its symptom, the first word of the signature: `result`, `crash`."""
         return self.signature.partition(" ")[0]
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """What orders causes, the worst first: wrong results on ordinary values, then crashes and
+        refusals, then wrong results on special values, then inaccurate ones.
+
+        Among equals the smaller program is first, then that which explains more cells.
+        """
+        is_result = self.kind == Symptom.VALUE.kind
+        is_wide = is_result and self.label != Symptom.ULP
+        severity = 0 if is_wide and self.ordinary else 2 if is_wide else 3 if is_result else 1
+        return severity, self.text.count("\n%"), -len(self.cells)
 
     @property
     def cells(self) -> tuple[Place, ...]:
@@ -390,6 +441,14 @@ class Report:
     def stale(self) -> list[str]:
         """The messages of the known failures that fail the run: those not in state `known`."""
         return [known.stale for known in self.known if known.stale]
+
+    @property
+    def faults(self) -> list[tuple[Failure, ...]]:
+        """The causes, each together with those that show the same fault."""
+        of: dict[str, list[Failure]] = {}
+        for failure in self.failures:
+            of.setdefault(failure.same_as or failure.signature, []).append(failure)
+        return list(map(tuple, of.values()))
 
     @property
     def fails_by_stale_lines(self) -> bool:

@@ -44,7 +44,13 @@ STATES = {"failed": "F", "known": "K", "passed": ".", "skipped": "s"}
 CARD = "card: "
 UNWATCHED = "not watched: whether the worker reads or writes beside its inputs"
 NAME_WIDTH = 19
-MOST_FAILURES = 5
+DETAILED = 5
+"""The faults of which the text has the repro too, and what explains them."""
+MOST_FAULTS = 40
+"""The faults that have a line."""
+MOST_NOTES = 5
+LEAST_ROWS = 12
+"""The lines of the matrix beside many causes."""
 MOST_REASONS = 5
 REASON_WIDTH = 90
 MESSAGE_WIDTH = 150
@@ -65,7 +71,8 @@ def summary(report: Report, most_lines: int) -> list[str]:
         *map(one_line, rules_text(report)),
     ]
     tail += [*unwatched_lines(report), *next_lines(report)]
-    return [*head, *matrix(report, most_lines - len(head) - len(tail)), *tail]
+    rows = max(LEAST_ROWS, most_lines - len(head) - len(tail))
+    return [*head, *matrix(report, rows), *tail]
 
 
 def verdict_line(report: Report) -> str:
@@ -151,22 +158,32 @@ def _mark(cells: list[Cell]) -> str:
 
 
 def failure_lines(report: Report) -> list[str]:
-    """A line per cause, with the command that reproduces it."""
+    """A line for each fault, the worst ones with the command that reproduces them."""
     lines = []
-    for failure in report.failures[:MOST_FAILURES]:
+    for number, (failure, *alike) in enumerate(report.faults[:MOST_FAULTS]):
         inputs = failure.values[0].inputs if failure.values else ()
         detail = f"for {', '.join(inputs)}: {failure.message}" if inputs else failure.message
+        if number >= DETAILED:
+            more = f" (and {', '.join(one.signature for one in alike)})" if alike else ""
+            lines.append(one_line(f"FAILED [{failure.signature}]{more}: {detail}"))
+            continue
         lines.append(one_line(f"FAILED {failure.id} [{failure.signature}]: {detail}"))
         blamed = [line for line in failure.message.splitlines() if line.startswith(BLAMED)]
         lines += ["       " + one_line(line) for line in blamed[:1]]
+        if failure.when.text:
+            lines.append("       " + one_line(failure.when.text))
+        if alike:
+            shown = ", ".join(one.signature for one in alike)
+            lines.append("       " + one_line(f"the same fault: {shown}"))
         if len(failure.cases) > 1:
             lines.append("       " + one_line(explained(failure)))
         lines += ["       " + one_line(remark) for remark in failure.remarks]
         lines.append(f"       {repro_command(report.options, failure.repro)}")
-    more = len(report.failures) - MOST_FAILURES
-    if more > 0:
-        where = Path(report.failures[-1].repro).parent
-        lines.append(f"... and {counted(more, 'more cause')}: their programs are in {where}")
+    more_faults = len(report.faults) - MOST_FAULTS
+    if more_faults > 0:
+        lines.append(f"... and {counted(more_faults, 'more fault')}")
+    if len(report.failures) > DETAILED:
+        lines.append(f"all programs are in {Path(report.failures[-1].repro).parent}")
     return [*lines, *unexplained_lines(report)]
 
 
@@ -225,11 +242,11 @@ def adapter_lines(report: Report) -> list[str]:
     if quick := report.backend.quick:
         share = f"{OPTIMIZED - 1} of {OPTIMIZED} times that programs come together"
         lines.append(f"built with {quick}: {share}; what runs alone is built without it")
-    lines += [unjudged_text({why: n}) for why, n in summary.unjudged.items()][:MOST_FAILURES]
+    lines += [unjudged_text({why: n}) for why, n in summary.unjudged.items()][:MOST_NOTES]
     lines += [
         f"{counted(n, 'program')} refused for their data, which are {classes}"
         for classes, n in summary.by_data.items()
-    ][:MOST_FAILURES]
+    ][:MOST_NOTES]
     if summary.retried:
         times = counted(summary.retried, "group")
         lines.append(f"{times} of programs judged again alone: lost together, none of them alone")
@@ -245,12 +262,12 @@ def known_lines(report: Report) -> list[str]:
             f"known failures: {counted(len(report.lines), 'line')}, "
             f"{counted(report.summary.known - sum(skipped.values()), 'program')} failed as they say"
         )
-    lines += [f"FAILED {line}" for line in report.stale[:MOST_FAILURES]]
+    lines += [f"FAILED {line}" for line in report.stale[:MOST_NOTES]]
     lines += [
         f"skipped cause {key}: {counted(n, 'program')} failed" for key, n in skipped.items() if n
     ]
     idle = [known.note for known in report.known if known.note]
-    return list(map(one_line, [*lines, *(f"note: {note}" for note in idle[:MOST_FAILURES])]))
+    return list(map(one_line, [*lines, *(f"note: {note}" for note in idle[:MOST_NOTES])]))
 
 
 def unwatched_lines(report: Report) -> list[str]:
@@ -276,7 +293,7 @@ def next_lines(report: Report) -> list[str]:
         show = uop_command("profile", "show", options.backend)
         return [*skipped_lines(report), f"what was observed: {show}"]
     listed = [
-        one_line(f"listed but not judged: {why}") for why in report.summary.untried[:MOST_FAILURES]
+        one_line(f"listed but not judged: {why}") for why in report.summary.untried[:MOST_NOTES]
     ]
     command = lost_command(options) if report.summary.lost else more_command(options)
     return [*listed, *skipped_lines(report), f"next: {command}"]

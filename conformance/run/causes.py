@@ -17,7 +17,7 @@ from uop.conformance.judging.verdict import Verdict
 from uop.conformance.report.model import Failure
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.tasks import Explain, Shrink, Unexplained
-from uop.conformance.shrink.signature import numbered
+from uop.conformance.shrink.signature import constant_part, numbered
 from uop.conformance.suite.case import LEVELS, CaseId
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ SHRUNK_TOGETHER = 4
 """The most cases that one round shrinks. Each may show a cause that explains the others."""
 CHECKING = 1.0
 """The seconds in which a shrunk program may still be compared with the causes: it is small."""
+REFUSED = Symptom.REFUSED.kind
+TELLING = 16
+"""The least characters of a message, without what varies, that tell a fault from another."""
 CHUNK = 8
 """The most cases of one task to explain."""
 
@@ -155,6 +158,47 @@ class CauseSearch:
         assert verdict.failure is not None
         left = self.causes.left.get(verdict.id, verdict.failure.wrong)
         return Unexplained(verdict.id, replace(verdict.failure, wrong=left))
+
+
+def in_faults(causes: Iterable[Failure]) -> list[Failure]:
+    """The causes, the worst first, each followed by those that look like the same fault."""
+    groups: list[list[Failure]] = []
+    for cause in sorted(causes, key=lambda cause: cause.rank):
+        alike = [g for g in groups if any(_are_one_fault(one, cause) for one in g)]
+        groups = [g for g in groups if g not in alike[1:]]
+        if alike:
+            alike[0] += [*(one for g in alike[1:] for one in g), cause]
+        else:
+            groups.append([cause])
+    return [
+        replace(one, same_as=group[0].signature if one is not group[0] else "")
+        for group in groups
+        for one in group
+    ]
+
+
+def _are_one_fault(a: Failure, b: Failure) -> bool:
+    """Whether two causes fail under one condition, whichever the op or the dtype.
+
+    A neighbour shows it: with the op or the dtype of the other it fails too. Of refusals the
+    message shows it, if it is long enough.
+    """
+    if a.kind == b.kind == REFUSED and (said(a) or said(b)):
+        return said(a) == said(b)
+    if a.kind != b.kind or a.when.kind != b.when.kind:
+        return False
+    if a.ops != b.ops:
+        elsewhere = {*a.ops} & {*b.when.also} or {*b.ops} & {*a.when.also}
+        return bool(a.when.needs and elsewhere)
+    first, second = a.dtypes[:1], b.dtypes[:1]
+    elsewhere = {*first} & {*b.when.fails_on} or {*second} & {*a.when.fails_on}
+    return bool(a.when.needs) or bool(first != second and elsewhere)
+
+
+def said(cause: Failure) -> str:
+    """What the backend says of a program that it refuses; empty for too little to tell by."""
+    part = constant_part(cause.message).rpartition(": ")[2]
+    return part if len(part) >= TELLING else ""
 
 
 def one_of_each_op(failed: Iterable[Verdict]) -> list[Verdict]:

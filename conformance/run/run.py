@@ -18,7 +18,7 @@ from uop.conformance.report.files import failure_at, written_to
 from uop.conformance.report.model import BackendInfo, Conclusion, Failure, Report
 from uop.conformance.report.origin import Origin
 from uop.conformance.report.tally import Tally
-from uop.conformance.run.causes import AnyPool, Causes, CauseSearch, one_of_each_op
+from uop.conformance.run.causes import AnyPool, Causes, CauseSearch, in_faults, one_of_each_op
 from uop.conformance.run.clock import AGAIN, Clock
 from uop.conformance.run.known import KnownFailures, read_known
 from uop.conformance.run.options import Options, profile_of_run
@@ -281,12 +281,12 @@ class Run:
             self.display.failed(verdict)
 
     def failures(self, hello: Hello, *, tries: bool) -> tuple[Failure, ...]:
-        """The causes, the most telling first, and choices that are not allowed.
+        """The causes, the worst first, and choices that are not allowed.
 
         Where no cause was found, there is one unshrunk failure for each op and symptom. If `tries`,
         the repros are run in a new process.
         """
-        causes = sorted(self.causes.results(), key=lambda f: (not f.ordinary, -len(f.cells)))
+        causes = in_faults(self.causes.results())
         if not causes:
             causes = [self._unshrunk(v) for v in one_of_each_op(self._unexplained())[:UNSHRUNK]]
         by_signature = {failure.signature: failure for failure in reversed(causes)}

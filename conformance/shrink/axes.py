@@ -47,6 +47,11 @@ def shorter_axes(candidate: Candidate) -> Iterator[Step]:
             yield partial(_with_axes, candidate, partial(_at_place, place, keep))
 
 
+def without_last(candidate: Candidate, length: int) -> Candidate:
+    """The program with one element less along all axes of a length."""
+    return _with_axes(candidate, partial(_of_length, {length: (0, length - 1)}))
+
+
 def _of_length(parts: Mapping[int, tuple[int, int]], place: int, n: int) -> slice:
     return slice(*parts.get(n, (0, n)))
 

@@ -11,7 +11,6 @@ A cause explains a failure if one fix would mend both, as far as that can be see
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -36,6 +35,7 @@ from uop.conformance.shrink.reduce import (
     is_computing,
     with_used_inputs,
 )
+from uop.conformance.shrink.signature import constant_part
 from uop.conformance.suite.case import Case, InvalidCase
 from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.numeric.storage import BITS, STORED, Array, from_bits
@@ -49,8 +49,6 @@ from uop.spec.walk import outside_bodies, rebuild
 
 PLACES = 12
 """At most so many places of a repro in one program are tried."""
-VARYING = re.compile(r"[\d'\"%<(\[].*", re.DOTALL)
-"""What differs between the messages of one exception: what follows the first number or node."""
 
 Seen = dict[tuple[object, ...], CaseFailure | None]
 """The outcomes of candidates: their root and hashed inputs, with the failure if they fail."""
@@ -148,12 +146,8 @@ class Explained:
 def alike(failure: CaseFailure, other: CaseFailure) -> bool:
     """Whether two failures have the same symptom: for wrong results and exceptions its class."""
     if failure.symptom is other.symptom is Symptom.REFUSED:
-        return _constant(failure.message) == _constant(other.message)
+        return constant_part(failure.message) == constant_part(other.message)
     return failure.symptom.kind == other.symptom.kind
-
-
-def _constant(message: str) -> str:
-    return VARYING.sub("", message.partition("\n")[0])
 
 
 def explain(one: Failing, causes: Sequence[Failure], probe: Probe) -> Explained:

@@ -100,7 +100,7 @@ def converted(a: Array, old: DType, new: DType, by_role: bool) -> Array:
 
     By role an int near a limit of its dtype, or near its width in bits, stays near that, and a
     larger one keeps its share of the range; a float keeps its distance from the ends of the
-    exponents and its last bits.
+    exponents and its last bits. A bool is true by role where a number is above the least.
     """
     if old is new:
         return a
@@ -112,6 +112,8 @@ def converted(a: Array, old: DType, new: DType, by_role: bool) -> Array:
         bits = [_float_by_role(int(b), old, new) for b in to_bits(a).reshape(-1).tolist()]
         return from_bits(np.array(bits, BITS[new.itemsize]), new).reshape(a.shape)
     with np.errstate(all="ignore"):
+        if by_role and new.kind is Kind.BOOL and a.size:
+            return np.asarray(a > a.min())
         if new.kind in (Kind.INT, Kind.UINT) and old.is_float:
             finite = np.nan_to_num(a.astype(np.float64), nan=0.0)
             return np.clip(finite, float(new.min), float(new.max) / 2).astype(np_dtype(new))

@@ -11,10 +11,11 @@ from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.expected import accepted_on, written_buffers
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import element_sets, output_keys, to_literal
-from uop.conformance.judging.verdict import CaseFailure
-from uop.conformance.report.model import Failure
+from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
+from uop.conformance.report.model import Failure, When
 from uop.conformance.shrink.alone import calls_alone
 from uop.conformance.shrink.axes import reduce_axes
+from uop.conformance.shrink.conditions import conditions
 from uop.conformance.shrink.explain import (
     Explained,
     Failing,
@@ -46,7 +47,7 @@ from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.footprint import SMALL, at_most, metered
 from uop.spec.args import Device
 from uop.spec.case import ElementSet, FileCase, UopFile
-from uop.spec.dtype import dtypes
+from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.graph import ProgramKind, kind_of, slots_of
 from uop.spec.latitude import Profile
@@ -192,11 +193,40 @@ def _shrunk(judge: Judge, failing: Failing, causes: Sequence[Failure]) -> Failur
     smallest, last_failure = in_ordinary_values(
         judge, reduced, probe, lambda candidate: bool(special_classes(candidate))
     )
+    when = When()
+    if not is_lost:
+        found = smallest, last_failure
+        when = conditions(
+            smallest,
+            _other_dtypes(judge),
+            judge.session.hello.ops,
+            partial(_fail_alike, judge, found),
+        )
     accepted = accept(smallest.root, smallest.inputs, judge.profile)
     explanation = judge.explain(Case(case.id, smallest.root, (Batch(smallest.inputs),)))
     message = "\n".join(filter(None, [last_failure.message, explanation]))
     explained = replace(last_failure, message=message)
-    return written(case.id, smallest, accepted, explained, judge.profile)
+    cause = written(case.id, smallest, accepted, explained, judge.profile)
+    return replace(cause, when=when)
+
+
+def _other_dtypes(judge: Judge) -> list[DType]:
+    return [d for d in VALUES if d.name in judge.session.hello.dtypes]
+
+
+def _fail_alike(judge: Judge, failing: Found, candidates: Sequence[Candidate]) -> list[bool | None]:
+    """Whether each candidate fails like a program; None for one that is not judged."""
+    program, failure = failing
+    allowed, most = judge.session.hello.ops, max(LEAST_WORK, 2 * _work_of(program))
+    supported = [c for c in candidates if _ops_of(c) <= allowed]
+    found = dict(zip(supported, verdicts(judge, supported, most), strict=True))
+    shown = (found.get(c) for c in candidates)
+    return [
+        None
+        if v is None or v.status is Status.SKIPPED
+        else v.failure is not None and alike(v.failure, failure)
+        for v in shown
+    ]
 
 
 def _reduced(start: Candidate, failure: CaseFailure, probe: Probe) -> tuple[Candidate, CaseFailure]:
@@ -315,6 +345,13 @@ def _work_of(start: Candidate) -> int:
 def failures(
     judge: Judge, candidates: Sequence[Candidate], most: int | None = None
 ) -> list[CaseFailure | None]:
+    """The failures of candidates among their verdicts."""
+    return [None if v is None else v.failure for v in verdicts(judge, candidates, most)]
+
+
+def verdicts(
+    judge: Judge, candidates: Sequence[Candidate], most: int | None = None
+) -> list[Verdict | None]:
     """Judge candidates of ops that the backend lists.
 
     One without a meaning is not sent: it may end the backend, or leave its memory damaged. Nor is
@@ -327,7 +364,7 @@ def failures(
             id = CaseId("reduce", "MIXED", "MIXED", "candidate", k)
             cases[k] = Case(id, c.root, (batch,))
     found = dict(zip(cases, judge.judge(list(cases.values())), strict=True))
-    return [found[k].failure if k in found else None for k in range(len(candidates))]
+    return [found.get(k) for k in range(len(candidates))]
 
 
 def _ops_of(candidate: Candidate) -> frozenset[str]:

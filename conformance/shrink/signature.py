@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 SIGNATURES = 1
 """The version of signatures: another one where a failure gets another signature than before."""
 NUMBER = re.compile(r" #\d+$")
+VARYING = re.compile(r"[\d'\"%<(\[].*", re.DOTALL)
+"""What differs between the messages of one exception: what follows the first number or node."""
 
 
 def signature_of(symptom: Symptom, label: str, ops: Sequence[str], dtypes: Sequence[str]) -> str:
@@ -31,3 +33,8 @@ def number_in(signature: str) -> str:
     """What `numbered` has added to a signature; empty if nothing."""
     found = NUMBER.search(signature)
     return found[0] if found else ""
+
+
+def constant_part(message: str) -> str:
+    """What all messages of one exception share."""
+    return VARYING.sub("", message.partition("\n")[0])

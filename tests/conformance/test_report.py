@@ -220,6 +220,8 @@ OF_LATER = {
     "composed",
     "repeats",
     "anew",
+    "when",
+    "same_as",
 }
 """Keys that reports of before lack."""
 

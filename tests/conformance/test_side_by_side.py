@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 from comparisons import MISSING, TRIED, everything, failing, ran, seen
-from reports import CRASHED, FAILED, FAILURE, PASSED, SKIPPED, WRONG, damaged, report
+from reports import CRASHED, FAILED, FAILURE, PASSED, SKIPPED, TEXT, WRONG, damaged, report
 
 from uop.conformance.checks import OptionError
 from uop.conformance.compare.badge import badge
@@ -121,21 +121,30 @@ def test_causes_of_one_signature_or_case_are_one_disagreement() -> None:
     ]
 
 
-def test_ordinary_values_and_many_cells_come_first() -> None:
+def test_the_worst_come_first() -> None:
     wide = ("op/A/int8/a/0@2", "op/B/int8/a/0@2")
     causes = (
-        replace(FAILURE, signature="special"),
-        replace(FAILURE, signature="narrow", ordinary=True, ops=("A",)),
-        replace(FAILURE, signature="wide", ordinary=True, ops=("B",), cases=wide),
+        replace(FAILURE, signature="result inaccurate", label="ulp", ordinary=True, ops=("C",)),
+        replace(FAILURE, signature="result special", ops=("D",)),
+        replace(FAILURE, signature="crash", ops=("E",)),
+        replace(FAILURE, signature="result large", ordinary=True, ops=("F",), text=3 * TEXT),
+        replace(FAILURE, signature="result narrow", ordinary=True, ops=("A",)),
+        replace(FAILURE, signature="result wide", ordinary=True, ops=("B",), cases=wide),
     )
     found = disagreements([failing(failures=causes)])
-    assert [row.failure.signature for row in found] == ["wide", "narrow", "special"]
+    assert [row.failure.signature for row in found] == [
+        *("result wide", "result narrow", "result large", "crash", "result special"),
+        "result inaccurate",
+    ]
 
 
 def test_what_each_backend_gives_on_a_program() -> None:
     wrong = replace(TRIED, status=Status.FAILED, gives="0x1p+1")
     own = replace(
-        FAILURE, text="another", values=(replace(WRONG, got="0x1p+7"),), id="op/A/b/c/0@2"
+        FAILURE,
+        text=f"another\n{TEXT}\n%9",
+        values=(replace(WRONG, got="0x1p+7"),),
+        id="op/A/b/c/0@2",
     )
     made = [
         failing(),

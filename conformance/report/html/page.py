@@ -292,8 +292,8 @@ def _next(report: Report) -> Html:
         command, what = more_command(options), "Next, check more programs:"
     else:
         command, what = "uop backends", "Next, see what can be judged here:"
-    more = len(report.failures) - FIRST
-    rest = tag("a", f"{more} more causes", href="#failures") if more > 0 else ""
+    more = len(report.faults) - FIRST
+    rest = tag("a", f"{more} more faults", href="#failures") if more > 0 else ""
     return tag("div", tag("p", what) + block(command) + rest, class_="next")
 
 

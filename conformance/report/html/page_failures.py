@@ -37,7 +37,7 @@ MOST_NODES = 60
 """Larger graphs have no picture."""
 WORDS = {
     "value": "a wrong value",
-    "special": "wrong at 0, infinity or NaN",
+    "special": "a wrong 0, infinity or NaN",
     "ulp": "not accurate enough",
     "unsteady": "two equal runs differ",
     "crash": "it crashed",
@@ -51,7 +51,7 @@ LONGEST = 160
 
 def first_failures(every: Sequence[Report]) -> Html:
     """The first few failures, with a sentence each."""
-    numbered = [(number, failure) for number, one in enumerate(every) for failure in one.failures]
+    numbered = [(number, fault[0]) for number, one in enumerate(every) for fault in one.faults]
     cards = "".join(
         tag(
             "li",
@@ -107,8 +107,9 @@ def title_of(failure: Failure) -> str:
     if not failure.ops:
         return failure.signature
     about = f"{' + '.join(failure.ops)} on {', '.join(failure.dtypes) or 'any type'}"
-    label = failure.label
-    return f"{about}: {WORDS.get(label, f'breaks {label} and was accepted')}"
+    label, needs = failure.label, failure.when.needs
+    only = f", only if {' and '.join(needs)}" if needs else ""
+    return f"{about}: {WORDS.get(label, f'breaks {label} and was accepted')}{only}"
 
 
 def _sentence(failure: Failure) -> str:
@@ -125,7 +126,9 @@ def _failure(report: Report, failure: Failure, number: int) -> Html:
     program = tag("details", tag("summary", "The program") + block(failure.text), open="open")
     command = repro_command(report.options, failure.repro)
     again = tag("p", "Run it again:") + block(command)
-    remarks = "".join(tag("p", escape(f"{remark}.")) for remark in failure.remarks)
+    same = f"The same fault as {failure.same_as}" if failure.same_as else ""
+    said = filter(None, (failure.when.text, same, *failure.remarks))
+    remarks = "".join(tag("p", escape(f"{remark[0].upper()}{remark[1:]}.")) for remark in said)
     words = tag("div", _symptom(failure) + remarks + again + program)
     place = tag("p", escape("case ") + code(failure.id), class_="quiet") + _cases(failure)
     heading = tag("h3", escape(title_of(failure)))

@@ -1,0 +1,213 @@
+"""Finds when a repro fails: judges its neighbours, which differ from it in one thing each.
+
+A neighbour that passes shows a condition: without that thing the program is right. A neighbour of
+another dtype that fails too shows that the failure is not about the dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+
+import numpy as np
+
+from uop.conformance.coverage.value_classes import named
+from uop.conformance.report.model import When
+from uop.conformance.shrink.axes import without_last
+from uop.conformance.shrink.explain import special_classes
+from uop.conformance.shrink.pattern import converted
+from uop.conformance.shrink.reduce import Candidate, Step, interpreted, with_used_inputs
+from uop.interpreter.inputs import bind_inputs
+from uop.interpreter.numeric.storage import Array, constant, to_bits
+from uop.spec.args import BufferArg, ConstArg, DTypeArg, arg_of
+from uop.spec.dtype import DType, dtypes
+from uop.spec.errors import UopError
+from uop.spec.graph import inlined, kind_of, leaves, outside, replaced, slot_of
+from uop.spec.ops.names import SOURCES, Op
+from uop.spec.properties.shape import fixed
+from uop.spec.registry import DECLARATIONS
+from uop.spec.uop import UOp, param
+from uop.spec.walk import rebuild
+
+Outcomes = Callable[[Sequence[Candidate]], Sequence[bool | None]]
+"""Judges programs: whether each fails like the repro; None for one that is not judged."""
+OPERANDS = ("first", "second", "third")
+LONG = 4
+"""An axis of fewer elements is no condition: most programs that compute something have it."""
+
+
+class Of(Enum):
+    """In what a neighbour differs: it lacks a thing, or has another dtype or op."""
+
+    THING = "thing"
+    DTYPE = "dtype"
+    OP = "op"
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """Makes a program that differs from a repro in one thing: that thing, in words."""
+
+    name: str
+    make: Step
+    of: Of = Of.THING
+
+
+def conditions(
+    repro: Candidate, others: Sequence[DType], ops: Set[str], outcomes: Outcomes
+) -> When:
+    """When a repro fails, as its neighbours show; a backend has these other dtypes and ops."""
+    if kind_of(repro.root).calls_kernels:
+        return When()
+    near = [
+        *_valid(_lacking_one_thing(repro)),
+        *_valid(_on_other_dtypes(repro, others)),
+        *_valid(_with_other_ops(repro, ops)),
+    ]
+    found = outcomes([program for _, program in near]) if near else []
+    judged = [(n, f) for (n, _), f in zip(near, found, strict=True) if f is not None]
+
+    def names(of: Of, fails: bool) -> list[str]:
+        return list(dict.fromkeys(n.name for n, f in judged if n.of is of and f is fails))
+
+    needs, on = names(Of.THING, fails=False), names(Of.DTYPE, fails=True)
+    if special := special_classes(repro):
+        needs.append(f"its values are special: {', '.join(named(special))}")
+    off = [name for name in names(Of.DTYPE, fails=False) if name not in on]
+    also = names(Of.OP, fails=True)
+    return When(tuple(needs), tuple(on), tuple(off), tuple(also), len(judged))
+
+
+def _valid(neighbours: Iterable[Neighbour]) -> Iterator[tuple[Neighbour, Candidate]]:
+    for one in neighbours:
+        with suppress(UopError, OverflowError):
+            program = one.make()
+            bind_inputs(program.root, program.inputs)
+            yield one, program
+
+
+def _lacking_one_thing(repro: Candidate) -> Iterator[Neighbour]:
+    try:
+        values = interpreted(repro)
+    except UopError:
+        return
+    if any(u.op is Op.FUNCTION for u in outside(repro.root)):
+        yield Neighbour(
+            "a FUNCTION is called", lambda: Candidate(inlined(repro.root), repro.inputs)
+        )
+    for u in outside(repro.root):
+        if u.declaration.is_elementwise and len(u.src) > 1:
+            yield from _apart(repro, u, values)
+            yield from _whole(repro, u, values)
+        elif u.op is Op.EXPAND and u in values and u.src[0] in values:
+            axes = _repeated(fixed(u.src[0]), fixed(u))
+            said = f"EXPAND repeats along axis {', '.join(map(str, axes))}"
+            if axes:
+                yield Neighbour(said, partial(_with_input, repro, u, None, values[u]))
+        for k, s in enumerate(u.data_src):
+            if s.op is Op.CONST and s.dtype is not dtypes.index:
+                said = f"its {_operand(u, k)} is a constant"
+                data = constant(arg_of(s, ConstArg).bits, s.dtype)
+                yield Neighbour(said, partial(_with_input, repro, u, k, data))
+    for n in sorted({n for leaf in leaves(repro.root) for n in fixed(leaf) if n >= LONG}):
+        yield Neighbour(f"an axis has {n:,} elements or more", partial(without_last, repro, n))
+
+
+def _without_functions(repro: Candidate) -> Candidate:
+    return Candidate(inlined(repro.root), repro.inputs)
+
+
+def _apart(repro: Candidate, u: UOp, values: Mapping[UOp, Array]) -> Iterator[Neighbour]:
+    """Operands that are one node as two nodes of equal values."""
+    for k, s in enumerate(u.src):
+        if s in u.src[:k] and s in values and s.op is not Op.CONST:
+            said = f"the operands of {u.op.name} are one node"
+            yield Neighbour(said, partial(_with_input, repro, u, k, values[s]))
+
+
+def _whole(repro: Candidate, u: UOp, values: Mapping[UOp, Array]) -> Iterator[Neighbour]:
+    """Operands that broadcast with all their elements."""
+    for k, s in enumerate(u.src):
+        if s in values and s.op is not Op.CONST and fixed(s) != fixed(u):
+            axes = _repeated(fixed(s), fixed(u))
+            said = f"its {_operand(u, k)} repeats along axis {', '.join(map(str, axes))}"
+            data = np.broadcast_to(values[s], fixed(u)).copy()
+            if axes:
+                yield Neighbour(said, partial(_with_input, repro, u, k, data))
+
+
+def _operand(u: UOp, k: int) -> str:
+    return "operand" if len(u.data_src) == 1 else f"{OPERANDS[k]} operand"
+
+
+def _repeated(part: Sequence[int], whole: Sequence[int]) -> list[int]:
+    """The axes of a whole along which a part of it repeats."""
+    padded = (*(1 for _ in whole[len(part) :]), *part)
+    return [k for k, (n, size) in enumerate(zip(padded, whole, strict=True)) if n != size]
+
+
+def _with_input(repro: Candidate, u: UOp, k: int | None, data: Array) -> Candidate:
+    """The program with an input in place of operand k of a node, or of the node itself."""
+    slot = max(repro.inputs, default=-1) + 1
+    new = param(slot, data.shape, u.dtype if k is None else u.src[k].dtype)
+    instead = new if k is None else u.with_src((*u.src[:k], new, *u.src[k + 1 :]))
+    return with_used_inputs(replaced(repro.root, {u: instead}), {**repro.inputs, slot: data})
+
+
+def _on_other_dtypes(repro: Candidate, others: Iterable[DType]) -> Iterator[Neighbour]:
+    """The program with other dtypes for that of its first input or constant, by both ways of
+    `converted`.
+    """
+    read = (u.dtype for u in outside(repro.root) if u.op in SOURCES)
+    old = next((d for d in read if d is not dtypes.index), None)
+    for new in others:
+        if old is not None and new not in (old, dtypes.index):
+            for by_role in (False, True):
+                yield Neighbour(new.name, partial(_on_dtype, repro, old, new, by_role), Of.DTYPE)
+
+
+def _on_dtype(repro: Candidate, old: DType, new: DType, by_role: bool) -> Candidate:
+    def visit(u: UOp, src: list[UOp]) -> UOp:
+        match u.arg:
+            case DTypeArg(dtype=dtype) if dtype is old:
+                return UOp(u.op, *src, arg=DTypeArg(new))
+            case BufferArg(dtype=dtype) if dtype is old:
+                return UOp(u.op, *src, arg=replace(u.arg, dtype=new))
+            case ConstArg(dtype=dtype, bits=bits) if dtype is old:
+                data = converted(constant(bits, old).reshape(1), old, new, by_role)
+                return UOp(u.op, arg=ConstArg(int(to_bits(data)[0]), new))
+        is_input = u.op is Op.PARAM and u.dtype is old
+        return param(slot_of(u), u.shape, new, u.device) if is_input else u.with_src(src)
+
+    of = {slot_of(u): u.dtype for u in leaves(repro.root)}
+    inputs = {
+        slot: converted(a, old, new, by_role) if of.get(slot) is old else a
+        for slot, a in repro.inputs.items()
+    }
+    return Candidate(rebuild(repro.root, visit), inputs)
+
+
+def _with_other_ops(repro: Candidate, ops: Set[str]) -> Iterator[Neighbour]:
+    """The program with other ops in place of the only op that computes on elements."""
+    own = {u.op for u in outside(repro.root) if u.declaration.is_elementwise}
+    old = own.pop() if len(own) == 1 else None
+    if old is None or not DECLARATIONS[old].takes_values:
+        return
+    for name in sorted(ops & Op.__members__.keys()):
+        if Op[name] is not old and _is_like(Op[name], old):
+            yield Neighbour(name, partial(_with_op, repro, old, Op[name]), Of.OP)
+
+
+def _with_op(repro: Candidate, old: Op, new: Op) -> Candidate:
+    def visit(u: UOp, src: list[UOp]) -> UOp:
+        return UOp(new, *src) if u.op is old else u.with_src(src)
+
+    return Candidate(rebuild(repro.root, visit), repro.inputs)
+
+
+def _is_like(new: Op, old: Op) -> bool:
+    one, other = DECLARATIONS[new], DECLARATIONS[old]
+    return one.is_elementwise and one.takes_values and one.src == other.src
