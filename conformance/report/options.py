@@ -37,6 +37,8 @@ class ReportedOptions:
     outputs: Path | None = None
     skip_ops: tuple[str, ...] = ()
     skip_dtypes: tuple[str, ...] = ()
+    with_ops: tuple[str, ...] | None = None
+    """Only the cases whose programs hold one of these ops, of all that the backend lists."""
     skip_causes: tuple[str, ...] = ()
     """The signatures of failures that do not fail the run."""
     shard: str = ""

@@ -22,6 +22,7 @@ from uop.conformance.report.rules import rules_text
 from uop.conformance.report.tally import unjudged_text
 from uop.conformance.run.commands import (
     case_command,
+    conform_command,
     lost_command,
     more_command,
     repro_command,
@@ -296,6 +297,8 @@ def next_lines(report: Report) -> list[str]:
         one_line(f"listed but not judged: {why}") for why in report.summary.untried[:MOST_NOTES]
     ]
     command = lost_command(options) if report.summary.lost else more_command(options)
+    if options.ops and not report.summary.lost:
+        command = conform_command(options, "--with", ",".join(options.ops))
     return [*listed, *skipped_lines(report), f"next: {command}"]
 
 

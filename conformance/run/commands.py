@@ -49,9 +49,11 @@ def more_command(options: ReportedOptions) -> str:
         again = ("fuzz", options.backend, "--seed", options.seed + 1)
         return uop_command(*again, "--time", f"{options.seconds or 0:g}s")
     *_, most = EFFORTS
+    chosen = ("--with", ",".join(options.with_ops)) if options.with_ops else ()
     if options.effort == most:
-        return conform_command(options, "--effort", most, "--seed", options.seed + 1)
-    return conform_command(options, "--effort", EFFORTS[EFFORTS.index(options.effort) + 1])
+        return conform_command(options, *chosen, "--effort", most, "--seed", options.seed + 1)
+    higher = EFFORTS[EFFORTS.index(options.effort) + 1]
+    return conform_command(options, *chosen, "--effort", higher)
 
 
 def files_command(options: ReportedOptions) -> str:

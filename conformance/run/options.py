@@ -61,7 +61,11 @@ class Options(ReportedOptions):
         """Check the options and return them. OptionError where one is wrong."""
         known(self.backend)
         one_of("--level", self.levels, ALL_LEVELS)
-        for option, names in (("--op", self.ops), ("--skip-op", self.skip_ops)):
+        for option, names in (
+            ("--op", self.ops),
+            ("--with", self.with_ops),
+            ("--skip-op", self.skip_ops),
+        ):
             one_of(option, names or (), [*Op.__members__, MIXED])
         for option, names in (("--dtype", self.dtypes), ("--skip-dtype", self.skip_dtypes)):
             one_of(option, names or (), [*DTYPES, MIXED])

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from uop.conformance.judging.lowering import not_listed
 from uop.conformance.protocol.types import Hello
 from uop.conformance.run.options import Options, shard_of
-from uop.conformance.suite.case import LEVELS, OWN, CaseId
+from uop.conformance.suite.case import LEVELS, OWN, CaseId, InvalidCase
 from uop.conformance.suite.generate import AnyGroup, group_of, groups
-from uop.conformance.suite.vocabulary import Vocabulary
+from uop.conformance.suite.vocabulary import Vocabulary, folded_by
 
 
 def selected(
@@ -33,7 +33,18 @@ def _of_the_suite(
         for group in groups_of(options, vocabulary)
         if not (hello and not_listed(group.id(0), hello))
         for index in range(min(group.count(options.effort), options.examples or 1 << 60))
+        if options.with_ops is None or _holds(group, index, options)
     ]
+
+
+def _holds(group: AnyGroup, index: int, options: Options) -> bool:
+    """Whether a case has one of the ops that are asked for; what must be rejected ends in it."""
+    wanted = set(options.with_ops or ())
+    case = group.case(index, options.seed)
+    if isinstance(case, InvalidCase):
+        return group.op in wanted
+    nodes = (u for program in case.programs for u in program.root.toposort())
+    return any(u.op.name in wanted or folded_by(u) in wanted for u in nodes)
 
 
 def groups_of(options: Options, vocabulary: Vocabulary | None = None) -> list[AnyGroup]:
@@ -58,4 +69,4 @@ def in_shard(ids: Sequence[CaseId], shard: str) -> list[CaseId]:
 
 def is_narrowed(options: Options) -> bool:
     """Whether the options select some ops, dtypes or cases."""
-    return bool(options.ops or options.dtypes or options.cases or options.skips)
+    return bool(options.ops or options.with_ops or options.dtypes or options.cases or options.skips)

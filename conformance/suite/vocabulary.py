@@ -146,8 +146,9 @@ def lacking(
     if u.op.name not in ops:
         yield u.op.name
     # A REDUCE by MAX needs MAX as well.
-    if isinstance(u.arg, ReduceArg | AllReduceArg) and u.arg.op.name not in ops:
-        yield u.arg.op.name
+    by = folded_by(u)
+    if by and by not in ops:
+        yield by
     if u.dtype is not dtypes.void and u.dtype.name not in kinds and not _compares(u):
         yield u.dtype.name
     if dtypes.bool.name not in kinds and u.op not in OUTPUTS:
@@ -171,8 +172,13 @@ def cells_of(u: UOp) -> Iterator[tuple[str, str]]:
     dtype = u.dtype if first.dtype is dtypes.void else first.dtype
     if dtype is not dtypes.void:
         yield u.op.name, dtype.name
-        if isinstance(u.arg, ReduceArg | AllReduceArg):
-            yield u.arg.op.name, dtype.name
+        if by := folded_by(u):
+            yield by, dtype.name
+
+
+def folded_by(u: UOp) -> str:
+    """The op by which a node folds; empty for a node that does not."""
+    return u.arg.op.name if isinstance(u.arg, ReduceArg | AllReduceArg) else ""
 
 
 def computed(root: UOp, known: Collection[UOp] = ()) -> list[UOp]:

@@ -46,6 +46,28 @@ def test_an_op_that_is_skipped_leaves_the_selection_and_the_graphs() -> None:
     assert not any(name for u in nodes for name in options.skips.names_in(u))
 
 
+def test_the_cases_with_an_op_are_those_of_the_whole_list_that_hold_it() -> None:
+    whole = selected(Options("interpreter", effort="smoke"))
+    ids = selected(Options("interpreter", effort="smoke", with_ops=("IDIV",)))
+    assert is_narrowed(Options("interpreter", with_ops=("IDIV",)))
+    assert ids == [id for id in whole if id in set(ids)]
+    assert {"op", "invalid", "graph", "kernel", "twin"} <= {id.level for id in ids}
+    assert {id for id in whole if id.op == "IDIV"} <= set(ids)
+    for id in ids:
+        case = case_by_id(str(id))
+        if isinstance(case, Case):
+            nodes = {u for program in case.programs for u in program.root.toposort()}
+            assert any(u.op.name == "IDIV" for u in nodes)
+    rest = (case_by_id(str(id)) for id in whole[::40] if id not in set(ids))
+    roots = [case.root for case in rest if isinstance(case, Case)]
+    assert not any(u.op.name == "IDIV" for root in roots for u in root.toposort())
+
+
+def test_the_cases_with_a_fold_hold_it_in_a_reduce() -> None:
+    ids = selected(Options("interpreter", effort="smoke", levels=("op",), with_ops=("MUL",)))
+    assert any(id.op == "REDUCE" and id.group.startswith("MUL") for id in ids)
+
+
 @pytest.mark.parametrize(
     ("id", "skips", "reason"),
     [

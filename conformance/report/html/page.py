@@ -156,7 +156,17 @@ CLASSES = {
 }
 MOST_VOTES = 200
 CHOSEN = (
-    *("effort", "levels", "ops", "dtypes", "skip_ops", "skip_dtypes", "skip_causes", "cases"),
+    *(
+        "effort",
+        "levels",
+        "ops",
+        "with_ops",
+        "dtypes",
+        "skip_ops",
+        "skip_dtypes",
+        "skip_causes",
+        "cases",
+    ),
     *("examples", "seconds", "timeout"),
 )
 """The options that the page shows if they are set."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uop.cli import names as listed
-from uop.cli.names import BACKEND, Name
+from uop.cli.names import BACKEND, Name, NameList
 from uop.cli.programs.files import native_option
 from uop.cli.suite.debugging import begin, judge_here, log_option, words
 from uop.cli.suite.known import known_file, update
@@ -17,6 +17,7 @@ from uop.cli.suite.options import (
     amount,
     fail_fast_option,
     format_option,
+    names,
     output_option,
     report_files,
     selection,
@@ -33,6 +34,16 @@ if TYPE_CHECKING:
 @click.command("conform")
 @click.argument("backends", nargs=-1, required=True, type=BACKEND, metavar="BACKEND...")
 @selection
+@click.option(
+    "--with",
+    "with_ops",
+    multiple=True,
+    type=NameList(listed.ops),
+    callback=names,
+    metavar="OP",
+    help="Only the cases whose programs hold one of these ops: what a change of an op may break. "
+    "--op selects the cases that are about an op.",
+)
 @click.option(
     "--skip-cause",
     "skip_causes",
@@ -133,6 +144,7 @@ def command(
     levels: tuple[str, ...] | None,
     skip_ops: tuple[str, ...] | None,
     skip_dtypes: tuple[str, ...] | None,
+    with_ops: tuple[str, ...] | None,
     skip_causes: tuple[str, ...],
     cases: tuple[str, ...],
     folder: Path | None,
@@ -196,6 +208,7 @@ def command(
         known_file(known, update_known, backends[0]),
         skip_ops=skip_ops or (),
         skip_dtypes=skip_dtypes or (),
+        with_ops=with_ops,
         skip_causes=skip_causes,
         edition=edition,
         shard=shard,
