@@ -4,7 +4,8 @@
 wrote for effort smoke. The groups that come first are a greedy cover: each next one has the most
 kills for its cases, where a kill counts less the more often its fault is killed already. A group
 stays in smoke if the ledger needs it at some seed, or if without it a fault would be killed by
-fewer cases than by all groups, and by fewer than enough. What is chosen on four fifths of the
+fewer cases than by all groups, and by fewer than enough. A fault counts once for each seed at
+which it was judged: the cases of a group are others there. What is chosen on four fifths of the
 faults is tried on the fifth that is left. `--write` writes both lists into the suite.
 """
 
@@ -49,26 +50,34 @@ NAMES = ("hand", "ranks")
 Group = str
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Fault:
+    """A fault at a seed."""
+
+    name: str
+    seed: int
+
+
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """By fault the cases that fail with it, and the groups of all cases."""
+    """By fault the cases that fail with it, and the groups of all cases, the same at each seed."""
 
-    killers: Mapping[str, frozenset[str]]
+    killers: Mapping[Fault, frozenset[str]]
     groups: Mapping[Group, Sequence[str]]
 
-    def killed(self, chosen: Collection[Group], faults: Iterable[str], least: int = 1) -> float:
+    def killed(self, chosen: Collection[Group], faults: Iterable[Fault], least: int = 1) -> float:
         """The share of these faults that so many cases of these groups kill."""
         inside = {id for group in chosen for id in self.groups[group]}
         return mean(len(self.killers[fault] & inside) >= least for fault in faults)
 
 
 def read(files: Sequence[Path]) -> Matrix:
-    killers: dict[str, frozenset[str]] = {}
+    killers: dict[Fault, frozenset[str]] = {}
     for path in files:
         opened = gzip.open if path.suffix == ".gz" else open
         for line in opened(path, "rt"):
             entry = json.loads(line)
-            killers[entry["fault"]] = frozenset(entry["failed"])
+            killers[Fault(entry["fault"], entry["seed"])] = frozenset(entry["failed"])
     groups: dict[Group, list[str]] = {}
     for case in cases(effort="smoke"):
         groups.setdefault(key_of(case.id), []).append(str(case.id))
@@ -93,9 +102,9 @@ def points(seed: int) -> dict[Group, set[object]]:
     return found
 
 
-def kills_of_groups(matrix: Matrix, faults: Iterable[str]) -> dict[Group, Counter[str]]:
+def kills_of_groups(matrix: Matrix, faults: Iterable[Fault]) -> dict[Group, Counter[Fault]]:
     """By group how many of its cases kill each fault."""
-    found: dict[Group, Counter[str]] = {group: Counter() for group in matrix.groups}
+    found: dict[Group, Counter[Fault]] = {group: Counter() for group in matrix.groups}
     group_of = {id: group for group, ids in matrix.groups.items() for id in ids}
     for fault in faults:
         for id in matrix.killers[fault]:
@@ -109,7 +118,7 @@ def _stays(group: Group) -> bool:
 
 
 def choose(
-    matrix: Matrix, covers: Mapping[Group, set[object]], faults: Sequence[str]
+    matrix: Matrix, covers: Mapping[Group, set[object]], faults: Sequence[Fault]
 ) -> set[Group]:
     """Groups that cover all points, and kill each fault as often as all do, or often enough."""
     demands = Counter({fault: min(ENOUGH, len(matrix.killers[fault])) for fault in faults})
@@ -137,7 +146,7 @@ def choose(
     return chosen
 
 
-def greedy(matrix: Matrix, faults: Sequence[str]) -> list[Group]:
+def greedy(matrix: Matrix, faults: Sequence[Fault]) -> list[Group]:
     """The groups that come first."""
     left = dict.fromkeys(faults, TIMES)
     of_group = kills_of_groups(matrix, faults)
@@ -172,12 +181,14 @@ def ordered(matrix: Matrix, first: Sequence[Group]) -> list[str]:
 def held_out(matrix: Matrix, covers: Mapping[Group, set[object]]) -> dict[str, list[float]]:
     """Print what is chosen on four fifths of the faults kills of the others; return the curves."""
     faults = sorted(matrix.killers)
-    random.Random(0).shuffle(faults)
+    names = sorted({fault.name for fault in faults})
+    random.Random(0).shuffle(names)
     shares: list[float] = []
     kills: dict[str, list[Sequence[float]]] = {}
     curves: dict[str, list[Sequence[float]]] = {}
     for fold in range(FOLDS):
-        unseen = faults[fold::FOLDS]
+        left_out = {*names[fold::FOLDS]}
+        unseen = [fault for fault in faults if fault.name in left_out]
         seen = [fault for fault in faults if fault not in unseen]
         chosen = choose(matrix, covers, seen)
         shares.append(sum(len(matrix.groups[group]) for group in chosen))
@@ -191,7 +202,7 @@ def held_out(matrix: Matrix, covers: Mapping[Group, set[object]]) -> dict[str, l
                 shown = curve(part, ordered(matrix, first), least)
                 curves.setdefault(f"{name}, killed by {least}", []).append(shown)
     count = sum(map(len, matrix.groups.values()))
-    what = f"{len(faults)} faults, {FOLDS} folds"
+    what = f"{len(names)} faults, {len(faults)} with their seeds, {FOLDS} folds"
     click.echo(f"{what}; {mean(shares):,.0f} of {count:,} cases chosen")
     click.echo(f"| groups | killed | by {FEW} |\n|---|---:|---:|")
     for name, rows in kills.items():
@@ -215,7 +226,7 @@ def curve(matrix: Matrix, ids: Sequence[str], least: int) -> list[float]:
     """
     wanted = Counter({f: min(least, len(killers)) for f, killers in matrix.killers.items()})
     shares: list[float] = []
-    by_case: dict[str, list[str]] = {}
+    by_case: dict[str, list[Fault]] = {}
     for fault, killers in matrix.killers.items():
         for id in killers:
             by_case.setdefault(id, []).append(fault)
@@ -273,7 +284,8 @@ def main(files: Sequence[Path], write: bool, svg: Path | None) -> None:
         ours, full = (matrix.killed(g, faults, n) for g in (chosen, matrix.groups))
         click.echo(f"killed by {n} or more: {ours:.1%}, by all groups {full:.1%}")
     hanging = [fault for fault in faults if len(matrix.killers[fault]) < FEW]
-    click.echo(f"killed by fewer than {FEW} of all: {len(hanging)}: {', '.join(hanging)}")
+    shown = ", ".join(dict.fromkeys(fault.name for fault in hanging))
+    click.echo(f"killed by fewer than {FEW} of all: {len(hanging)}: {shown}")
     if svg is not None:
         svg.write_text(picture(curves))
     if write:

@@ -51,7 +51,7 @@ def test_the_cases_with_an_op_are_those_of_the_whole_list_that_hold_it() -> None
     ids = selected(Options("interpreter", effort="smoke", with_ops=("IDIV",)))
     assert is_narrowed(Options("interpreter", with_ops=("IDIV",)))
     assert ids == [id for id in whole if id in set(ids)]
-    assert {"op", "invalid", "graph", "kernel", "twin"} <= {id.level for id in ids}
+    assert {"op", "invalid", "graph", "kernel"} <= {id.level for id in ids}
     assert {id for id in whole if id.op == "IDIV"} <= set(ids)
     for id in ids:
         case = case_by_id(str(id))
