@@ -287,12 +287,23 @@ def operands_alone(candidate: Candidate) -> Iterator[Step]:
 
 
 def simpler_data(candidate: Candidate) -> Iterator[Step]:
-    """The program on ones or zeros: all inputs at once, then each alone."""
+    """The program on ones or zeros: all inputs at once, then each alone; then on 0, 1, 2, ..."""
     for number in (1, 0):
         plain = {s: np.full(a.shape, number).astype(a.dtype) for s, a in candidate.inputs.items()}
         yield partial(Candidate, candidate.root, plain)
         for slot in candidate.inputs:
             yield partial(Candidate, candidate.root, {**candidate.inputs, slot: plain[slot]})
+    counted = {slot: _counted(a) for slot, a in candidate.inputs.items()}
+    if any(counted[slot] is not a for slot, a in candidate.inputs.items()):
+        yield partial(Candidate, candidate.root, counted)
+
+
+def _counted(a: Array) -> Array:
+    """The numbers 0, 1, 2, ... of its shape and dtype; the array itself if that has too few."""
+    numbers = np.arange(a.size).reshape(a.shape)
+    with np.errstate(all="ignore"):
+        counted: Array = numbers.astype(a.dtype)
+        return counted if np.array_equal(counted.astype(np.float64), numbers) else a
 
 
 def inputs_for_constants(candidate: Candidate) -> Iterator[Step]:

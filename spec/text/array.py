@@ -5,19 +5,28 @@ from __future__ import annotations
 import base64
 import binascii
 import math
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from uop.spec.dtype import DType, Number, Scalar
+from uop.spec.dtype import DType, Kind, Number, Scalar
 from uop.spec.errors import MalformedError
 from uop.spec.text.codec import decode_scalar, encode_scalar, shown
 from uop.spec.text.compressed import COMPRESSED_FROM, PREFIX, compress, decompress
-from uop.spec.text.literal import Literal, Word
+from uop.spec.text.literal import Line, Literal, Word, print_literal
 
 Shape = tuple[int, ...]
 
 LIST_LIMIT = 256
 """An array of up to this many elements is written as a list of values, a larger one as bytes."""
+SHORT = 16
+"""An array of more elements that are equal, or count in equal steps, is written in short."""
+FILL, RANGE = "fill:", "range:"
+RECIPES = (FILL, RANGE)
+"""How words begin that say what all elements are: `fill:0x1p+0`; `range:0:2` for 0, 2, 4, ..."""
+MOST_COUNTED = 1 << 16
+"""The most elements of a range."""
+_RANGE = re.compile(r"range:([-+]?\d{1,20}):([-+]?\d{1,20})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +64,11 @@ class Array:
 
 
 def encode_array(array: Array) -> Literal:
-    """The literal of an array: nested lists for a small one, else its bytes in base64, compressed
-    for a large one.
+    """The literal of an array: what all elements are, nested lists for a small one, else its bytes
+    in base64, compressed for a large one.
     """
+    if recipe := _recipe(array):
+        return recipe
     if len(array.data) > COMPRESSED_FROM:
         return compress(array.data)
     if math.prod(array.shape) > LIST_LIMIT:
@@ -69,9 +80,52 @@ def encode_array(array: Array) -> Literal:
     return tuple(items) if array.shape else items[0]
 
 
+def _recipe(array: Array) -> Word | None:
+    """The word for an array of equal elements, or of those of a range."""
+    size, count = array.dtype.itemsize, math.prod(array.shape)
+    if count <= SHORT:
+        return None
+    if array.data == array.data[:size] * count:
+        (bits,) = replace(array, shape=(), data=array.data[:size]).bits
+        return Word(FILL + print_literal(encode_scalar(bits, array.dtype), "[]"))
+    first = replace(array, shape=(3,), data=array.data[: 3 * size]).values
+    start, step = first[0], first[1] - first[0]
+    is_whole = all(n == n and abs(n) < 1 << 53 and n == int(n) for n in first)
+    if array.dtype.kind is Kind.BOOL or not is_whole or first[2] - first[1] != step:
+        return None
+    counted = _counted(int(start), int(step), array.dtype, count)
+    return Word(f"{RANGE}{int(start)}:{int(step)}") if counted == array.data else None
+
+
+def _counted(start: int, step: int, dtype: DType, count: int) -> bytes | None:
+    """The bytes of start, start + step, ...; None for too many, or where the dtype lacks one."""
+    last = start + step * (count - 1)
+    if count > MOST_COUNTED or dtype.kind is Kind.BOOL:
+        return None
+    if not (_holds(dtype, start) and _holds(dtype, last)):
+        return None
+    numbers = [start + step * k for k in range(count)]
+    array = Array.of(numbers, dtype)
+    return array.data if array.values == numbers else None
+
+
+def _holds(dtype: DType, number: int) -> bool:
+    return dtype.is_float or bool(dtype.min <= number <= dtype.max)
+
+
 def decode_array(literal: Literal, dtype: DType, shape: Shape) -> Array:
     """The array of a literal, which is nested lists of this shape, a flat list, or bytes."""
     what, size = f"{dtype.name}[{','.join(map(str, shape))}]", math.prod(shape)
+    if isinstance(literal, Word) and literal.startswith(FILL):
+        bits = _bits(_one_value(literal.removeprefix(FILL)), dtype)
+        return Array(dtype, shape, bits.to_bytes(dtype.itemsize, "little") * size)
+    if isinstance(literal, Word) and literal.startswith(RANGE):
+        found = _RANGE.fullmatch(literal)
+        data = None if found is None else _counted(int(found[1]), int(found[2]), dtype, size)
+        if data is None:
+            form = f"range:START:STEP, of integers that {what} holds, of {MOST_COUNTED:,} at most"
+            raise MalformedError(f"expected {form}; found {shown(literal)}")
+        return Array(dtype, shape, data)
     if isinstance(literal, str) and literal.startswith(("base64:", PREFIX)):
         is_plain = literal.startswith("base64:")
         data = _base64(literal) if is_plain else decompress(literal, size * dtype.itemsize)
@@ -85,6 +139,16 @@ def decode_array(literal: Literal, dtype: DType, shape: Shape) -> Array:
     if len(leaves) != size:
         raise MalformedError(f"expected {shown(size)} values for {what}, found {len(leaves)}")
     return Array.of_bits([_bits(leaf, dtype) for leaf in leaves], dtype, shape)
+
+
+def _one_value(text: str) -> Literal:
+    line = Line(text)
+    try:
+        value = line.literal("[]")
+        line.need_end()
+    except MalformedError as error:
+        raise MalformedError(f"expected fill:VALUE; {error.message}") from None
+    return value
 
 
 def _base64(literal: str) -> bytes:

@@ -4,8 +4,9 @@
     case ID                     opens a case; a file of one case needs none. %N is scoped to a case
     profile KNOBS               the profile it is judged by
     %N = ...                    the program; the lines below stand after it
-    input SLOT = VALUES         nested lists of values, or little-endian bytes: base64:..., of more
-                                than 64 KiB compressed, with their sum: zlib:SHA256:...
+    input SLOT = VALUES         nested lists of values; fill:1 for all elements, range:0:2 for 0, 2,
+                                4, ...; or little-endian bytes: base64:..., of more than 64 KiB
+                                compressed, with their sum: zlib:SHA256:...
     expect OUTPUT = VALUES      bits, where every NaN stands for any NaN
     accept OUTPUT = SET, ...    one set per element, or one for all: parts joined by |
     undefined LABEL             the program has no meaning on these inputs; a label may say why
@@ -31,7 +32,7 @@ from uop.spec.latitude import STRICT, Profile
 from uop.spec.nearest import did_you_mean
 from uop.spec.properties.symbolic import bind, is_variable, variables
 from uop.spec.registry import labels
-from uop.spec.text.array import Array, decode_array, encode_array
+from uop.spec.text.array import RECIPES, Array, decode_array, encode_array
 from uop.spec.text.codec import shown
 from uop.spec.text.compressed import COMPRESSED_FROM, PREFIX, compress, decompress
 from uop.spec.text.literal import Line, Literal, Token, print_literal
@@ -319,13 +320,16 @@ def _read_data(case: _Open, name: str, line: Line, left: int) -> int:
     start, u = line.peek(), known[key]
     if variables(u) and not is_variable(u):
         u = _sized(case, u, line)
-    is_packed = start.text.startswith(PREFIX)
+    is_packed = start.text.startswith((PREFIX, *RECIPES))
     size = math.prod(u.shape) * (POINTER if name == "accept" else u.dtype.itemsize)
     if is_packed:
         _check_size(size, left, line, start)
     try:
         if name == "accept":
-            sets = _compressed_sets(line.next().text, u, left) if is_packed else _read_sets(line)
+            is_compressed = start.text.startswith(PREFIX)
+            sets = (
+                _compressed_sets(line.next().text, u, left) if is_compressed else _read_sets(line)
+            )
             size += len(sets) * SIZE_OF_SET
             if len(sets) == 1:
                 _check_size(size, left, line, start)

@@ -110,12 +110,79 @@ def test_a_file_without_case_holds_one() -> None:
 
 def test_large_data_is_written_as_bytes_and_reads_back(tmp_path: Path) -> None:
     count = LIST_LIMIT + 1
-    data = Array.of(range(count), dtypes.int16)
+    data = Array.of((k * k % 100 for k in range(count)), dtypes.int16)
     case = FileCase("big", param(0, (count,), dtypes.int16), {0: data}, {0: data})
     path = tmp_path / "big.uop"
     write_file(path, UopFile((case,)))
     assert "base64:" in path.read_text()
     assert read_file(path) == UopFile((case,))
+
+
+NAN = dtypes.float32.format.nan_bits
+
+
+@pytest.mark.parametrize(
+    ("data", "written"),
+    [
+        (Array.of([7] * 17, dtypes.int8), "fill:7"),
+        (Array.of([-0.0] * 20, dtypes.float32, (4, 5)), "fill:-0x0p+0"),
+        (Array.of([1] * 17, dtypes.bool), "fill:true"),
+        (Array.of_bits([NAN | 1] * 17, dtypes.float32), "fill:nan:0x7fc00001"),
+        (Array.of(range(17), dtypes.uint8), "range:0:1"),
+        (Array.of(range(9, -9, -1), dtypes.int8, (2, 9)), "range:9:-1"),
+        (Array.of(range(0, 40, 2), dtypes.float16), "range:0:2"),
+        (Array.of([7] * (1 << 20), dtypes.int64), "fill:7"),
+    ],
+)
+def test_data_that_a_word_describes(data: Array, written: str) -> None:
+    case = FileCase("short", param(0, data.shape, data.dtype), {0: data})
+    text = print_file(UopFile((case,)))
+    assert f"input 0 = {written}\n" in text
+    assert parse_file(text).cases[0].inputs == {0: data}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        Array.of([7] * 16, dtypes.int8),
+        Array.of([*range(17), 18], dtypes.int8),
+        Array.of([k + 0.5 for k in range(18)], dtypes.float32),
+        Array.of([0.0, *[-0.0] * 17], dtypes.float32),
+        Array.of([False, True] * 9, dtypes.bool),
+        Array.of([*range(4090, 4108)], dtypes.float16),
+    ],
+)
+def test_other_data_are_lists(data: Array) -> None:
+    text = print_file(UopFile((FileCase("", param(0, data.shape, data.dtype), {0: data}),)))
+    assert "input 0 = [" in text
+    assert parse_file(text).cases[0].inputs == {0: data}
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ("fill:300", "300 is outside int8"),
+        ("fill:", "expected fill:VALUE"),
+        ("fill:1:2", "expected fill:VALUE"),
+        ("fill:1.5", "1.5"),
+        ("range:0:100", "of integers that int8[20] holds"),
+        ("range:0", "expected range:START:STEP"),
+        ("range:a:b", "expected range:START:STEP"),
+        ("range:0:99999999999999999999999", "expected range:START:STEP"),
+    ],
+)
+def test_words_that_describe_no_data(written: str, found: str) -> None:
+    text = f"%0 = PARAM [20] {{slot=0, dtype=int8}} : int8[20]\ninput 0 = {written}\n"
+    with pytest.raises(MalformedError) as error:
+        parse_file(text)
+    assert error.value.line == 2
+    assert found in str(error.value)
+
+
+def test_a_word_is_not_unpacked_beyond_the_limit() -> None:
+    text = "%0 = PARAM [1000000000] {slot=0, dtype=int8} : int8[1000000000]\ninput 0 = fill:1\n"
+    with pytest.raises(MalformedError, match="expected at most"):
+        parse_file(text)
 
 
 @pytest.mark.parametrize(
