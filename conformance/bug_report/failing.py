@@ -89,7 +89,7 @@ def of_report(report_path: Path, cause: str, backend: str, *, native: bool = Fal
             f"{report_path}: {expected}; found {cause!r}{did_you_mean(cause, by_name)}"
         )
     failure = by_name[cause]
-    (case,) = parse_file(failure.text, failure.repro).cases
+    *_, case = parse_file(failure.text, failure.repro).cases
     if backend:
         check_native([case], native=native)
         return _judged(case, failure.repro, backend)

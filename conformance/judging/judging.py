@@ -47,6 +47,8 @@ from uop.spec.latitude import STRICT
 from uop.spec.text.profile_text import parse_profile
 from uop.spec.text.uop_file import parse_file
 
+MOST_BEFORE = 512
+"""The most cases before a failure that may be needed to show it."""
 WHEN_AGAIN = "passed, and failed when it was sent again"
 
 
@@ -79,6 +81,8 @@ class Tasks:
     """What small programs have shown while causes were looked for, by the current profile."""
     reached: Reached | None = None
     """What programs have reached, where the run asks for it."""
+    ran: list[str] = field(default_factory=list)
+    """The cases that were judged, in order."""
 
     @classmethod
     def of(cls, session: Session, profile: str, seed: int, own: OwnCases) -> Tasks:
@@ -174,7 +178,10 @@ class Tasks:
             passed = (cases[v.id] for v in verdicts if v.status is Status.PASSED)
             programs = [case for case in passed if isinstance(case, Case)]
             reaching = tuple(self.reached.new(self.judge, programs, fired))
-        return Judged(verdicts, shown, session.peak, fired, reaching, session.retried - retried)
+        before = tuple(self.ran) if any(v.status is Status.FAILED for v in verdicts) else ()
+        self.ran = [*self.ran, *cases][-MOST_BEFORE:]
+        retried = session.retried - retried
+        return Judged(verdicts, shown, session.peak, fired, reaching, retried, before)
 
 
 def _again(verdict: Verdict, how: str) -> Verdict:

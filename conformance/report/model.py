@@ -240,6 +240,8 @@ class Failure:
     """Whether the repro fails alone in a new process too, as far as that was tried."""
     anew: str = ""
     """Where it does not, its first wrong element there; empty where none was wrong."""
+    after: tuple[str, ...] = ()
+    """Then the cases that must run before it so that it fails, as the repro has them."""
     when: When = field(default_factory=When)
     same_as: str = ""
     """The signature of a worse cause that shows the same fault; empty where there is none."""
@@ -248,12 +250,15 @@ class Failure:
         """The same after a trial in a new process: by signatures of repros that pass what came."""
         if self.signature not in anew:
             return self
-        return replace(self, repeats=False, anew=anew[self.signature])
+        # What its neighbours gave depends on what ran before them.
+        return replace(self, repeats=False, anew=anew[self.signature], when=When())
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What else is known of it, a sentence each."""
-        passes = () if self.repeats else (PASSES_ANEW, self.flaky.text)
+        passes = [] if self.repeats else [PASSES_ANEW, self.flaky.text]
+        if self.after:
+            passes = [f"it fails after {', '.join(self.after)}; the repro runs all of them"]
         return tuple(filter(None, (self.composed, *passes)))
 
     @property

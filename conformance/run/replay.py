@@ -120,7 +120,7 @@ def tried(
     with started(backend, None, Allowance.within(timeout)) as session:
         for cause in causes:
             with suppress(UopError):
-                (case,) = parse_file(cause.text).cases
+                *_, case = parse_file(cause.text).cases
                 as_here = replace(case, profile=profile, accept={}, expect={})
                 judge, (verdict,) = _judged([as_here], session)
                 gives = verdict.reason or judge.value_of(cause)

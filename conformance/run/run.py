@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
@@ -27,8 +28,8 @@ from uop.conformance.run.pool import Pool
 from uop.conformance.run.replay import passing
 from uop.conformance.run.tasks import Judge, JudgeBy, Judged, Observe, SelfTest, tasks_again
 from uop.conformance.suite.case import LEVELS, CaseId
-from uop.conformance.suite.generate import groups
-from uop.conformance.suite.own_cases import OwnCases
+from uop.conformance.suite.generate import case_by_id, groups
+from uop.conformance.suite.own_cases import AnyCase, OwnCases
 from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_of, whole
 from uop.conformance.workers.again import case_to_send
 from uop.spec.errors import BackendError, ChangedError, JudgeLostError, PassError, UnfitError
@@ -38,6 +39,12 @@ from uop.spec.text.profile_text import parse_profile
 COMPARING = 10.0
 """The seconds that a run may take beyond its time to compare failures with known ones."""
 UNCOMPARED = "it fails, and the time was over before it was compared with the known failures"
+SEQUENCING = 60.0
+"""The seconds in which a run without a time looks for what must run before its failures."""
+MOST_SEQUENCES = 5
+"""Of the first failures those that pass alone are tried with what ran before them."""
+MOST_REMEMBERED = 200
+"""The most failing cases of which it is known what ran before."""
 UNSHRUNK = 24
 """The most failures that a run reports unshrunk where it ends before a cause is found."""
 
@@ -69,6 +76,8 @@ class Run:
     own: OwnCases = field(default_factory=OwnCases)
     clock: Clock = field(init=False)
     backend: BackendInfo = field(init=False)
+    before: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The cases that ran before a failing one in its process."""
     again: set[str] = field(default_factory=set)
     """The cases that were judged again."""
     searching: float = 0.0
@@ -254,6 +263,7 @@ class Run:
             self.note(judged)
             for verdict, shown in zip(judged.verdicts, judged.exercised, strict=True):
                 self._add(verdict, shown)
+            self._remember(judged)
             self.display.progress(self.tally, self.clock.seconds)
 
     def judge_again(self, pool: AnyPool, ids: Iterable[CaseId]) -> None:
@@ -270,6 +280,14 @@ class Run:
                     self.tally.revise(verdict)
                     self.failed[verdict.id] = verdict
                     self.display.failed(verdict)
+            self._remember(judged)
+
+    def _remember(self, judged: Judged) -> None:
+        """Keep what ran before the cases that failed."""
+        ids = [*judged.before, *(verdict.id for verdict in judged.verdicts)]
+        for place, id in enumerate(ids[len(judged.before) :], len(judged.before)):
+            if id in self.failed and len(self.before) < MOST_REMEMBERED:
+                self.before.setdefault(id, tuple(ids[:place]))
 
     def _add(self, verdict: Verdict, shown: Exercised | None) -> None:
         if verdict.status.is_failure and self.known_failures.covers(verdict.id, [verdict.id]):
@@ -293,6 +311,7 @@ class Run:
         failures = [written_to(f, self.options.output) for f in reversed(by_signature.values())]
         anew = self._passing(failures) if tries else {}
         failures = [_blamed(failure, hello).tried(anew) for failure in failures]
+        failures = list(self._in_sequence(failures)) if anew else failures
         choices = [failure_at(entry, self.options.output) for entry in self._wrong_choices()]
         known = self.known_failures
         return (*failures, *(f for f in choices if not known.covers(f.signature, ())))
@@ -310,6 +329,27 @@ class Run:
         except BackendError as error:
             self.lost = f"the repros cannot be run in a new process: {error}"
         return found
+
+    def _in_sequence(self, failures: Sequence[Failure]) -> Iterator[Failure]:
+        """The failures, some of those that pass alone with what must run before them."""
+        # It loads a judge.
+        from uop.conformance.run.sequence import Sequences
+
+        profile, options = parse_profile(self.options.profile), self.options
+        deadline = self.clock.deadline or time.monotonic() + SEQUENCING
+        found = Sequences(options.backend, options.log, profile, self._case, deadline)
+        first: dict[tuple[str, ...], str] = {}
+        for number, failure in enumerate(failures):
+            is_tried = not failure.repeats and failure.id in self.before and number < MOST_SEQUENCES
+            shown = failure
+            if is_tried:
+                with suppress(BackendError):
+                    shown = found.of(failure, self.before[failure.id])
+            one = first.setdefault(shown.after, shown.signature) if shown.after else ""
+            yield replace(shown, same_as=one) if one not in ("", shown.signature) else shown
+
+    def _case(self, id: str) -> AnyCase:
+        return self.own.find(id) or case_by_id(id, self.options.seed, self.vocabulary)
 
     def _wrong_choices(self) -> tuple[Observation, ...]:
         """The choices that fail the run: those made in two ways, and liberties under strict.

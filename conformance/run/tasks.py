@@ -41,6 +41,8 @@ class Judged:
     """After a task `Explore` the programs that passed and reached something new."""
     retried: int = 0
     """How often the backend was lost on programs of which none is lost alone."""
+    before: tuple[str, ...] = ()
+    """Where a program failed, the last cases that the process of the backend ran before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,7 +330,7 @@ def _mended(
 @cache
 def _program_of(text: str) -> Candidate | None:
     """The program of a repro; None for a text that must be rejected."""
-    (case,) = parse_file(text).cases
+    *_, case = parse_file(text).cases
     if case.root is None:
         return None
     return Candidate(case.root, {slot: from_literal(a) for slot, a in case.inputs.items()})

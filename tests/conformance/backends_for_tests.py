@@ -51,6 +51,22 @@ class Faulty(InterpreterBackend):
         raise NotImplementedError
 
 
+class Sticky(Faulty):
+    """Negates wrong from its first FLIP on."""
+
+    trigger = "FLIP"
+    has_flipped = False
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [self._sticky(program) for program in programs]
+
+    def _sticky(self, program: Program) -> Outcome:
+        if "NEG" in program.text and self.has_flipped:
+            program = replace(program, text=program.text.replace("= NEG", "= CONTIGUOUS"))
+        self.has_flipped |= self.trigger in program.text
+        return interpret(program)
+
+
 class Crashing(Faulty):
     def misbehave(self, program: Program) -> Outcome:
         print("about to crash", file=sys.stderr, flush=True)

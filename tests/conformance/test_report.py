@@ -221,6 +221,7 @@ OF_LATER = {
     "repeats",
     "anew",
     "when",
+    "after",
     "same_as",
 }
 """Keys that reports of before lack."""

@@ -173,7 +173,7 @@ def _case(text: str) -> FileCase | None:
         cases = parse_file(text).cases
     except UopError:
         return None
-    return cases[0] if cases else None
+    return cases[-1] if cases else None
 
 
 def _picture(case: FileCase | None) -> Html:

@@ -1,0 +1,135 @@
+"""Finds what must run before a program so that it fails: repros of several programs in order.
+
+A repro that passes alone in a new process failed because of what ran before. What its process ran
+is run again in a new one, fewer and fewer of it, as long as the last program still fails.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from uop.conformance.judging.lowering import submission_of
+from uop.conformance.judging.storage import to_literal
+from uop.conformance.judging.verdict import CaseFailure
+from uop.conformance.report.model import Failure
+from uop.conformance.run.replay import judge_files
+from uop.conformance.shrink.reduce import Candidate
+from uop.conformance.shrink.repro import written
+from uop.conformance.suite.case import Case, CaseId
+from uop.conformance.suite.own_cases import AnyCase, suite_case
+from uop.conformance.workers.sessions import started
+from uop.interpreter.accept import accept
+from uop.spec.case import FileCase, UopFile
+from uop.spec.latitude import Profile
+from uop.spec.text.uop_file import print_file
+
+MOST_BEFORE = 512
+"""The most programs before a failure that are run again."""
+MOST_NEEDED = 3
+"""A repro has at most so many programs before the one that fails."""
+MOST_STEPS = 12
+"""So many programs before the one that fails are left out one by one."""
+CHUNK = 32
+"""How many programs are sent together."""
+
+
+@dataclass(slots=True)
+class Sequences:
+    """Looks for sequences on a backend until a deadline, by time.monotonic."""
+
+    backend: str
+    log: Path | None
+    profile: Profile
+    case: Callable[[str], AnyCase]
+    """The case of an id."""
+    deadline: float | None = None
+    steps: dict[str, list[FileCase]] = field(default_factory=dict)
+    """The programs of each case that ran before."""
+
+    def of(self, cause: Failure, before: Sequence[str]) -> Failure:
+        """The cause with a repro of several programs; as it is where none is found in time.
+
+        BackendError where the backend is lost too often.
+        """
+        needed = self._needed(before[-MOST_BEFORE:], cause.id)
+        last = self._steps(cause.id)
+        steps = [step for id in needed or () for step in self._steps(id)]
+        for step in steps[:MOST_STEPS]:
+            fewer = [one for one in steps if one is not step]
+            steps = fewer if self._failing(fewer, last) else steps
+        found = None if needed is None else self._failing(steps, last)
+        if found is None:
+            return cause
+        file, failure = found
+        made = case_of(file)
+        candidate = Candidate(made.root, made.batches[0].inputs)
+        accepted = accept(candidate.root, candidate.inputs, self.profile)
+        shown = written(CaseId.parse(cause.id), candidate, accepted, failure, self.profile)
+        text = "\n".join([*(print_file(UopFile((step,))) for step in steps), shown.text])
+        ids = tuple(dict.fromkeys(step.id.rpartition("#")[0] for step in steps))
+        return replace(cause, text=text, message=shown.message, values=shown.values, after=ids)
+
+    def _needed(self, before: Sequence[str], id: str) -> list[str] | None:
+        """The cases that must run before the last one; None where these are not found."""
+        kept: list[str] = []
+        left = list(before)
+        while not self._fails(kept, id):
+            if len(kept) == MOST_NEEDED or self._is_over() or not self._fails([*kept, *left], id):
+                return None
+            # The last place from which the rest must run.
+            low, high = 0, len(left)
+            while high - low > 1:
+                middle = (low + high) // 2
+                if self._fails([*kept, *left[middle:]], id):
+                    low = middle
+                else:
+                    high = middle
+            kept.append(left[low])
+            left = left[low + 1 :]
+        return kept
+
+    def _is_over(self) -> bool:
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    def _fails(self, before: Sequence[str], id: str) -> bool:
+        steps = [step for one in before for step in self._steps(one)]
+        return self._failing(steps, self._steps(id)) is not None
+
+    def _failing(
+        self, before: Sequence[FileCase], last: Sequence[FileCase]
+    ) -> tuple[FileCase, CaseFailure] | None:
+        """Run programs in a new process; the first of the last ones that fails."""
+        with started(self.backend, self.log) as session:
+            made = (submission_of(case_of(step), session.hello) for step in before)
+            programs = [p for one in made if not one.reason for p in one.programs]
+            for k in range(0, len(programs), CHUNK):
+                session.submit(programs[k : k + CHUNK])
+                session.collect()
+            for step, verdict in zip(last, judge_files(last, session), strict=True):
+                if verdict.failure is not None:
+                    return step, verdict.failure
+        return None
+
+    def _steps(self, id: str) -> list[FileCase]:
+        if id not in self.steps:
+            self.steps[id] = list(_files_of(self.case(id), self.profile))
+        return self.steps[id]
+
+
+def case_of(step: FileCase) -> Case:
+    made = suite_case(CaseId("op", "MIXED", "MIXED", "step", 0), step)
+    assert isinstance(made, Case)
+    return made
+
+
+def _files_of(case: AnyCase, profile: Profile) -> Iterator[FileCase]:
+    """A case of a file for each program and batch of a case; none for one to reject."""
+    if not isinstance(case, Case):
+        return
+    runs = [(program.root, batch) for program in case.programs for batch in program.batches]
+    for number, (root, batch) in enumerate(runs):
+        data = {slot: to_literal(a) for slot, a in batch.inputs.items()}
+        yield FileCase(f"{case.id}#{number}", root, data, profile=profile)
