@@ -24,11 +24,18 @@ from uop.spec.uop import UOp
 NOT_COUNTED = (Op.PARAM, Op.BUFFER, Op.CONST, Op.TUPLE, Op.SINK)
 
 
+LISTED = (
+    *("pairs", "rewrites", "compositions", "aliased", "constants-alone", "three"),
+    *("overlaps", "in-place-alone", "changed-after"),
+)
+"""Groups whose programs are listed, or are a few steps on memory."""
+
+
 @pytest.fixture(scope="module")
 def graphs() -> list[Case]:
     """Every fourth grown graph of the default effort."""
     cases = [c for c in generate.cases(["graph"]) if isinstance(c, Case)]
-    return [c for c in cases if c.group not in ("pairs", "rewrites")][::4]
+    return [c for c in cases if c.group not in LISTED][::4]
 
 
 def counted(root: UOp) -> list[UOp]:

@@ -22,10 +22,11 @@ from uop.conformance.suite.levels.graph.rewrites import (
     built,
     groups,
     rewrites,
+    table,
 )
 from uop.conformance.suite.vocabulary import whole
 from uop.spec.args import ConstArg, DTypeArg, ReduceArg
-from uop.spec.dtype import DTYPES, DType, dtypes
+from uop.spec.dtype import DTYPES, VALUES, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -123,12 +124,31 @@ def test_a_default_run_has_each_left_hand_side_three_times(section: str, pattern
 def test_a_smoke_run_has_all_on_some_dtypes(name: str) -> None:
     dtype = DTYPES[name]
     listed = rewrites(dtype, whole())
-    (ours,) = (g for g in groups(whole()) if g.dtype == name)
+    (ours,) = (g for g in groups(whole()) if (g.dtype, g.name) == (name, "rewrites"))
     judged = listed[: TOGETHER * ours.counts[0]]
     expected = {
         p for section, rows in TABLE.items() if dtype.kind.value in KINDS[section] for p in rows
     }
     assert {row.pattern for row in judged} == expected
+
+
+@pytest.mark.parametrize("name", WHOLE_IN_SMOKE)
+def test_a_smoke_run_has_all_compositions_on_some_dtypes(name: str) -> None:
+    dtype = DTYPES[name]
+    listed = rewrites(dtype, whole(), "compositions")
+    (ours,) = (g for g in groups(whole()) if (g.dtype, g.name) == (name, "compositions"))
+    judged = {row.pattern for row in listed[: TOGETHER * ours.counts[0]]}
+    kind = dtype.kind.value
+    assert judged == {
+        p for s, rows in table("compositions").items() if kind in KINDS[s] for p in rows
+    }
+
+
+@pytest.mark.parametrize("dtype", [d for d in VALUES if d is not dtypes.index], ids=str)
+def test_every_composition_is_built_on_the_dtypes_of_its_section(dtype: DType) -> None:
+    for section, rows in table("compositions").items():
+        for pattern in rows if dtype.kind.value in KINDS[section] else ():
+            assert built(pattern, dtype, whole(), 0) is not None, pattern
 
 
 def test_what_converts_to_any_dtype_converts_to_four() -> None:

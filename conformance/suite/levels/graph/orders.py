@@ -24,7 +24,7 @@ from uop.conformance.suite.levels.nodes import (
     store,
 )
 from uop.conformance.suite.levels.op.movement import random_shrink
-from uop.conformance.suite.values import draw_ordinary, sample
+from uop.conformance.suite.values import draw_bits, draw_ordinary, sample
 from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.spec.args import PadFill
 from uop.spec.dtype import DType, dtypes
@@ -45,9 +45,14 @@ View = Callable[[Choices, UOp], UOp]
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in vocabulary.of_dtypes(KINDS):
         if vocabulary.of(EXACT, dtype):
+            args = (dtype, vocabulary)
             for name, counts, build, needs in GROUPS:
-                args = (dtype, vocabulary)
                 yield group("graph", None, dtype, name, counts, build, *args, needs=needs)
+            count = len(VIEWS)
+            counts = (count if dtype is KINDS[0] else 0, 2 * count, 3 * count)
+            yield group("graph", None, dtype, "in-place-alone", counts, _alone, *args, needs=NEEDS)
+            counts = (4 if dtype is KINDS[0] else 1, 8, 24)
+            yield group("graph", None, dtype, "overlaps", counts, _overlapping, *args, needs=NEEDS)
 
 
 def _transposed(choices: Choices, u: UOp) -> UOp:
@@ -184,6 +189,47 @@ def _in_place(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
     return _on_data(UOp(Op.SINK, *effects), choices)
 
 
+def _alone(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Update one buffer through one view, in the second round combined with the buffer, in the
+    third through two views; any bits are moved.
+    """
+    turn, which = divmod(index, len(VIEWS))
+    steps = _Steps(choices, dtype, vocabulary, SIDES[which % len(SIDES)])
+    own = buffer(0, (steps.side, steps.side), dtype)
+    value = steps.moved(own, (VIEWS[which],))
+    if turn == 1:
+        value = UOp(pick(choices, vocabulary.of(EXACT, dtype)), value, own)
+    elif turn == 2:
+        value = steps.moved(value, (VIEWS[(which + 1) % len(VIEWS)],))
+    draw = draw_ordinary if turn == 1 else draw_bits
+    return program(UOp(Op.SINK, store(own, value)), [sample(draw, dtype, own.shape, choices)])
+
+
+def _overlapping(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Copy a part of a buffer over another part of it, forwards or backwards, along each axis."""
+    side, by = 5 + 12 * (index // 4 % 2), 1 + index // 4 % 3
+    axis, is_forward = index % 2, index // 2 % 2
+    own = buffer(0, (side, side), dtype)
+    step = (by, 0) if axis == 0 else (0, by)
+    sizes = (side - step[0], side - step[1])
+    places = (step, (0, 0)) if is_forward else ((0, 0), step)
+    target, source = (shrink(own, place, sizes) for place in places)
+    data = sample(draw_bits, dtype, own.shape, choices)
+    return program(UOp(Op.SINK, store(target, source)), [data])
+
+
+def _changed_after(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Copy a buffer whole, then change it, then copy it once more."""
+    op, side = pick(choices, vocabulary.of(EXACT, dtype)), SIDES[index % len(SIDES)]
+    source, first, second = (buffer(slot, (side, side), dtype) for slot in range(3))
+    is_copied = index % 2 and vocabulary.has(Op.CONTIGUOUS, on=dtype)
+    copy = store(first, UOp(Op.CONTIGUOUS, source) if is_copied else source)
+    own = UOp(Op.AFTER, source, copy)
+    change = store(own, UOp(op, own, param(3, source.shape, dtype)))
+    last = store(second, UOp(Op.AFTER, own, change))
+    return _on_data(UOp(Op.SINK, copy, last), choices)
+
+
 def _relayed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Hand contents on along a ring: each buffer is written over after the next has read it."""
     steps = _Steps(choices, dtype, vocabulary, SIDES[index % len(SIDES)])
@@ -227,6 +273,7 @@ def _temporaries(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
 
 GROUPS = (
     ("in-place", (1, 3, 12), _in_place, NEEDS),
+    ("changed-after", (1, 3, 12), _changed_after, NEEDS),
     ("relayed", (1, 4, 40), _relayed, NEEDS),
     ("overwritten", (1, 4, 40), _mixed, NEEDS),
     ("temporaries", (1, 4, 40), _temporaries, (Op.CONTIGUOUS,)),

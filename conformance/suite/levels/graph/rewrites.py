@@ -1,7 +1,7 @@
 """Generate level graph, rewrites: the left-hand sides of the rewrites that compilers have.
 
 A rewrite that is wrong for some dtype, constant or special value is wrong here. `rewrites.toml`
-lists them.
+lists those of rule files, `compositions.toml` what wrong rewrites of bug reports were about.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from math import prod
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.pair_forms import LENGTH, targets
@@ -23,7 +24,7 @@ from uop.conformance.suite.levels.nodes import (
     cast,
     constant,
     expand,
-    flip_all,
+    flip,
     fold,
     outputs,
     pad,
@@ -42,9 +43,10 @@ from uop.spec.ops.names import CONVERSIONS, Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, param
 
-TABLE = "rewrites.toml"
-SMOKE, WHOLE_IN_SMOKE = 3, ("int8", "int32", "uint32", "float32")
-"""A smoke run has all patterns on these dtypes, and so many programs of each other one."""
+TABLES = {"rewrites": 3, "compositions": 1}
+"""The files with patterns, each a group, and its programs of most dtypes in a smoke run."""
+WHOLE_IN_SMOKE = ("int8", "int32", "uint32", "float32")
+"""The dtypes on which a smoke run has all patterns."""
 VARIANTS, STRIDE = 4, 3
 """Into how many dtypes a default run converts where a pattern converts to any, and how far apart
 these are in the list of dtypes."""
@@ -55,6 +57,9 @@ INPUTS: dict[str, Shape] = {
     **dict.fromkeys("xyzpq", (LENGTH,)),
     **dict.fromkeys("st", SIDES),
     **{"r": (1, 4), "o": (1, 1)},
+    **dict.fromkeys("kl", (3, 3, 3)),
+    **dict.fromkeys("mn", (3, 3)),
+    **{"v": (3,), "w": (3, 1)},
 }
 SLOTS = {name: slot for slot, name in enumerate(INPUTS)}
 BOOLS = "pq"
@@ -75,18 +80,21 @@ SECTIONS: dict[str, frozenset[str]] = {
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in vocabulary.of_dtypes(VALUES):
-        if dtype is not dtypes.index and (listed := rewrites(dtype, vocabulary)):
-            once = -(-sum(not row.variant for row in listed) // TOGETHER)
-            programs = -(-len(listed) // TOGETHER)
-            smoke = once if dtype.name in WHOLE_IN_SMOKE else SMOKE
-            counts = (smoke, programs, ROUNDS * programs)
-            args = (dtype, vocabulary)
-            yield group("graph", None, dtype, "rewrites", counts, _rewrites, *args)
+        for name, few in TABLES.items() if dtype is not dtypes.index else ():
+            if listed := rewrites(dtype, vocabulary, name):
+                once = -(-sum(not row.variant for row in listed) // TOGETHER)
+                programs = -(-len(listed) // TOGETHER)
+                smoke = once if dtype.name in WHOLE_IN_SMOKE else min(few, once)
+                counts = (smoke, programs, ROUNDS * programs)
+                args = (dtype, vocabulary, name)
+                yield group("graph", None, dtype, name, counts, _rewrites, *args)
 
 
-def _rewrites(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+def _rewrites(
+    dtype: DType, vocabulary: Vocabulary, name: str, choices: Choices, index: int
+) -> Generated:
     """Build the next left-hand sides; after the last the first one follows."""
-    listed = rewrites(dtype, vocabulary)
+    listed = rewrites(dtype, vocabulary, name)
     made = []
     for k in range(TOGETHER * index, TOGETHER * (index + 1)):
         row = listed[k % len(listed)]
@@ -97,9 +105,9 @@ def _rewrites(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
 
 
 @cache
-def table() -> dict[str, dict[str, str]]:
-    """Return the compilers of each pattern, by section."""
-    text = (files(__package__) / TABLE).read_text("utf-8")
+def table(name: str) -> dict[str, dict[str, str]]:
+    """Return the compilers of each pattern of a file, by section."""
+    text = (files(__package__) / f"{name}.toml").read_text("utf-8")
     return tomllib.loads(text)
 
 
@@ -121,10 +129,10 @@ class Row:
 
 
 @cache
-def rewrites(dtype: DType, vocabulary: Vocabulary) -> tuple[Row, ...]:
+def rewrites(dtype: DType, vocabulary: Vocabulary, name: str = "rewrites") -> tuple[Row, ...]:
     """Return the patterns that a dtype and a vocabulary have, from its share on; variants last."""
     kind = dtype.kind.value
-    listed = [p for section, rows in table().items() if kind in SECTIONS[section] for p in rows]
+    listed = [p for section, rows in table(name).items() if kind in SECTIONS[section] for p in rows]
     if not vocabulary.is_whole:
         listed = [p for p in listed if built(p, dtype, vocabulary, 0) is not None]
     rows = [Row(p, place) for place, p in enumerate(listed)]
@@ -187,6 +195,8 @@ class _Builder:
         if not isinstance(e, ast.Call):
             return self._leaf(e, like)
         assert isinstance(e.func, ast.Name)
+        if e.func.id in COMPOSED:
+            return COMPOSED[e.func.id](*(self.node(arg, like) for arg in e.args))
         op = Op.__members__[e.func.id]
         if op in CONVERSIONS:
             return self._converted(op, e.args)
@@ -251,16 +261,30 @@ def _power(dtype: DType) -> Number:
     return 1 << (dtype.bits // 2) if dtype.is_int else 4.0
 
 
+def _large(dtype: DType) -> Number:
+    """Three quarters of the largest: twice of it is too much."""
+    if dtype.is_int:
+        return dtype.max - dtype.max // 4
+    return 0.75 * float(dtype.format.finite(dtype.format.max_bits))
+
+
 NAMED: dict[str, Callable[[DType], Number]] = {
     "power": _power,
     "lowest": lambda d: d.min,
     "highest": lambda d: d.max,
     "ones": lambda d: -1 if d.is_signed else d.max,
+    "large": _large,
     "width": lambda d: d.bits - 1,
     "inf": lambda d: math.inf,
     "nan": lambda d: math.nan,
 }
 """The constants that follow from a dtype."""
+
+
+def _product(a: UOp, b: UOp) -> UOp:
+    """Multiply square matrices."""
+    terms = UOp(Op.MUL, reshape(a, (3, 3, 1)), reshape(b, (1, 3, 3)))
+    return reshape(fold(Op.ADD, terms, (1,)), (3, 3))
 
 
 def _folded(op: Op, u: UOp) -> UOp:
@@ -280,11 +304,21 @@ def _padded(u: UOp) -> UOp:
 
 
 MOVED: dict[Op, Callable[[UOp], UOp]] = {
-    Op.PERMUTE: lambda u: permute(u, (1, 0)),
+    Op.PERMUTE: lambda u: permute(u, (1, 0) if len(u.shape) == 2 else (1, 2, 0)),
     Op.RESHAPE: lambda u: reshape(u, u.shape[::-1]),
-    Op.FLIP: flip_all,
+    Op.FLIP: lambda u: flip(u, (k == 0 or len(u.shape) < 3 for k in range(len(u.shape)))),
     Op.EXPAND: _expanded,
     Op.PAD: _padded,
     Op.SHRINK: lambda u: shrink(u, (1,) * len(u.shape), (s - 1 for s in u.shape)),
 }
-"""The one form of each view."""
+"""The one form of each view; of a cube PERMUTE turns all axes and FLIP turns one round."""
+COMPOSED: dict[str, Callable[..., UOp]] = {
+    "DOT": _product,
+    "SUM1": lambda u: fold(Op.ADD, u, (1,)),
+    "LARGEST1": lambda u: fold(Op.MAX, u, (1,)),
+    "ABSENT": lambda u: pad(u, (1,) * len(u.shape), (s + 3 for s in u.shape), PadFill.INVALID),
+    "TAIL": lambda u: shrink(u, (1,) * len(u.shape), (s - 1 for s in u.shape)),
+    "ROWS": lambda u: reshape(u, (u.shape[0], prod(u.shape[1:]))),
+}
+"""What has no op of its own: a product of matrices, folds along the second axis, a PAD with absent
+elements, all but the first of each axis, and two axes made of all."""

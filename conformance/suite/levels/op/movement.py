@@ -9,9 +9,16 @@ from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import Generated, Group, copying, group, program
-from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, draw_within, sample
-from uop.spec.args import PadFill, ParamArg, SliceArg
-from uop.spec.dtype import VALUES, DType, Kind, dtypes
+from uop.conformance.suite.values import (
+    draw_bits,
+    draw_mixed,
+    draw_ordinary,
+    draw_positive,
+    draw_within,
+    sample,
+)
+from uop.spec.args import PadArg, PadFill, ParamArg, SliceArg
+from uop.spec.dtype import DTYPES, VALUES, DType, Kind, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, index_const, param
@@ -36,11 +43,15 @@ def groups() -> Iterator[Group]:
         yield copying(group("op", Op.PAD, dtype, "consumed", (1, 4, 12), _consumed, dtype))
         yield copying(group("op", Op.INDEX, dtype, "constant", (1, 2, 6), _index_constant, dtype))
         yield copying(group("op", Op.INDEX, dtype, "data", (1, 2, 8), _index_data, dtype))
+        yield copying(group("op", Op.INDEX, dtype, "between", (1, 1, 3), _between, dtype))
+        yield copying(group("op", Op.SHRINK, dtype, "symbolic", (1, 2, 6), _symbolic, dtype))
         yield copying(group("op", Op.STACK, dtype, "join", (1, 2, 6), _stack, dtype))
         yield copying(group("op", Op.BIND, dtype, "size", (1, 1, 3), _bound, dtype))
         yield copying(group("op", Op.REPLICATED, dtype, "copies", (1, 1, 4), _replicated, dtype))
         if dtype in WITH_BITS:
             yield copying(group("op", Op.SLICE, dtype, "bytes", (1, 2, 6), _bytes, dtype))
+            if dtype is not dtypes.bool:
+                yield copying(group("op", Op.BITCAST, dtype, "turned", (1, 1, 2), _turned, dtype))
 
 
 def random_permute(choices: Choices, t: UOp) -> UOp:
@@ -186,6 +197,59 @@ def _bound(dtype: DType, choices: Choices, index: int) -> Generated:
     size = UOp(Op.BIND, variable, index_const(between(choices, 1, 9)))
     root = UOp(Op.EXPAND, param(0, (1, 5), dtype), UOp(Op.STACK, size, index_const(5)))
     return program(root, [sample(draw_bits, dtype, (1, 5), choices)])
+
+
+def _between(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Index tables that are longer than half of what few bits can count, and shorter than all."""
+    results, data = [], []
+    for number, narrow in enumerate(d for d in NARROW if d.bits == 8 or not index % 3):
+        longest = int(narrow.max) + 1
+        n, k = longest - longest // 5, between(choices, 4, 9)
+        table, at = param(2 * number, (n,), dtype), param(2 * number + 1, (k,), narrow)
+        results.append(UOp(Op.INDEX, table, at))
+        data.append(sample(draw_bits, dtype, n, choices))
+        data.append(sample(draw_within(n // 2, n - 1), narrow, k, choices))
+    return program(nodes.outputs(*results), data)
+
+
+def _symbolic(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Cut, pad, expand and fold by sizes and offsets that are variables with a value."""
+    side = 11
+    t = param(0, (side, 3), dtype)
+
+    def variable(slot: int, value: int) -> UOp:
+        of = UOp(Op.PARAM, nodes.dims(()), arg=ParamArg(slot, dtypes.index, min=1, max=side))
+        return UOp(Op.BIND, of, index_const(value))
+
+    count = between(choices, 5, 7)
+    size, longer = variable(8, count), variable(7, count + 2)
+    none, three = index_const(0), index_const(3)
+    offset = UOp(Op.STACK, variable(9, between(choices, 1, 4)), none)
+    part = UOp(Op.SHRINK, t, offset, UOp(Op.STACK, size, three))
+    places = UOp(Op.STACK, index_const(1), none), UOp(Op.STACK, longer, three)
+    wide = UOp(Op.PAD, part, *places, arg=PadArg(PadFill.ZERO))
+    row = nodes.shrink(t, (0, 0), (1, 3))
+    many = UOp(Op.EXPAND, row, UOp(Op.STACK, size, three))
+    other = UOp(Op.WHERE, UOp(Op.CMPNE, part, many), part, many)
+    results = [
+        nodes.fold(op, value, (0,))
+        for value in (part, wide, many, other)
+        for op in (Op.ADD, Op.MAX)
+    ]
+    return program(nodes.outputs(*results), [sample(draw_positive, dtype, (side, 3), choices)])
+
+
+def _turned(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Read values as elements of other sizes before they are moved, and after it."""
+    t = param(0, (3, 8), dtype)
+    results = []
+    for size in (1, 2, 4, 8):
+        bits = DTYPES[f"uint{8 * size}"]
+        for flags in ((False, True), (True, True)):
+            results.append(nodes.bitcast(nodes.flip(t, flags), bits))
+            results.append(nodes.flip(nodes.bitcast(t, bits), flags))
+        results.append(nodes.permute(nodes.bitcast(t, bits), (1, 0)))
+    return program(nodes.outputs(*results), [sample(draw_bits, dtype, (3, 8), choices)])
 
 
 def _bytes(dtype: DType, choices: Choices, index: int) -> Generated:

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from uop.compiler.validity import IDENTITY
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, pick
 from uop.conformance.suite.levels.group import Generated, Group, group, program
-from uop.conformance.suite.levels.nodes import fold
+from uop.conformance.suite.levels.nodes import fold, outputs
 from uop.conformance.suite.levels.op.movement import random_pad
 from uop.conformance.suite.values import draw_ordinary, draw_positive, draw_within, sample
-from uop.interpreter.numeric.storage import Array
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
 from uop.spec.dtype import VALUES, DType, Kind, dtypes
 from uop.spec.frontend.compositions import prefix_sum
@@ -31,6 +32,10 @@ OVER: Folds = (
 """Shapes and folded axes: few elements, because the accepted set grows with them."""
 
 SCANNED = (dtypes.int32, dtypes.uint8, dtypes.float32)
+IN_SMOKE = ("bool", "int8", "uint8", "int32", "float16", "float32")
+"""The dtypes whose rows a smoke run folds."""
+LENGTHS = (1100, 129, 2051)
+"""Lengths that no block of a usual size divides."""
 LONG: Folds = (((1025,), (0,)), ((3, 401), (1,)), ((40, 30), (0, 1)))
 
 
@@ -41,7 +46,11 @@ def groups() -> Iterator[Group]:
                 if kind != "long" or _stays_tame(op, dtype):
                     name = f"{op.name}-{kind}"
                     yield group("op", Op.REDUCE, dtype, name, counts, build, op, dtype)
+            if dtype is not dtypes.index:
+                counts = (int(dtype.name in IN_SMOKE), 1, len(LENGTHS))
+                yield group("op", Op.REDUCE, dtype, f"{op.name}-rows", counts, _rows, op, dtype)
     for dtype in SCANNED:
+        yield group("op", Op.REDUCE, dtype, "ADD-tiles", (1, 2, 6), _tiles, dtype)
         yield group("op", Op.REDUCE, dtype, "ADD-scan", (0, 2, 4), _scanned, dtype)
 
 
@@ -106,6 +115,36 @@ def _long(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
         high = int(dtype.max)
         data = sample(draw_within(high // 2, high), dtype, shape, choices)
     return program(fold(op, param(0, shape, dtype), axes), [data])
+
+
+def _rows(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
+    """Fold long rows that show one element too few or too many, and a wrong start.
+
+    They are the neutral element alone; with another element in the first place, in the last, and
+    anywhere; one value; for MAX and MIN values of one sign; for integers large ones.
+    """
+    length, nothing = LENGTHS[index % len(LENGTHS)], IDENTITY[op](dtype)
+    other = sample(draw_positive, dtype, 3, choices)
+    rows = np.full((4, length), nothing, np_dtype(dtype))
+    for row, place in enumerate((0, length - 1, choices.below(length)), 1):
+        rows[row, place] = other[row - 1]
+    more = [rows]
+    if op in (Op.MAX, Op.MIN):
+        positive = sample(draw_positive, dtype, (2, length), choices)
+        more += [largest_last(positive), -positive] if dtype.is_float or dtype.is_signed else []
+    if dtype.is_int and op is not Op.MUL:
+        high = int(dtype.max)
+        more.append(sample(draw_within(high // 2, high), dtype, (1, length), choices))
+    data = np.concatenate(more)
+    return program(fold(op, param(0, data.shape, dtype), (1,)), [data])
+
+
+def _tiles(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Sum matrices along each axis to rows that no vector divides; no sum has a rounding."""
+    side = (13, 9, 11, 17, 10, 35)[index % 6]
+    t = param(0, (3, 4, side), dtype)
+    data = sample(draw_within(1, 9), dtypes.int32, (3, 4, side), choices).astype(np_dtype(dtype))
+    return program(outputs(*(fold(Op.ADD, t, axes) for axes in ((1,), (0,), (2,), (0, 1)))), [data])
 
 
 def _scanned(dtype: DType, choices: Choices, index: int) -> Generated:

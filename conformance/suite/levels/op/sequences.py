@@ -14,7 +14,7 @@ from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, pick, shuffled
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import Generated, Group, group, program
-from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
+from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, sample
 from uop.spec.args import PadFill
 from uop.spec.dtype import FLOATS, INTS, DType, dtypes
 from uop.spec.ops.names import Op
@@ -25,6 +25,7 @@ CUBE = (SIDE, SIDE, SIDE)
 CYCLES = ((1, 2, 0), (2, 0, 1))
 SWAPS = ((1, 0, 2), (0, 2, 1), (2, 1, 0))
 OF_CUBES = (dtypes.int32, dtypes.float32, dtypes.uint8)
+RANKS = (4, 5)
 IN_SMOKE = (Op.PERMUTE, Op.PAD)
 """The ops that a smoke run takes with all these dtypes; the others with the first."""
 
@@ -37,6 +38,10 @@ def groups() -> Iterator[Group]:
         for k, dtype in enumerate(OF_CUBES):
             counts = (int(k == 0 or op in IN_SMOKE), 2, 6)
             yield group("op", op, dtype, "cubes", counts, _cubes, op, dtype)
+    for op in CYCLIC:
+        for k, dtype in enumerate(OF_CUBES):
+            counts = (int(k < 2), 1, 4)
+            yield group("op", op, dtype, "cycles", counts, CYCLIC[op], dtype)
     for dtype in FLOATS:
         yield group("op", Op.EXP2, dtype, "undone", (1, 2, 6), _undone, dtype)
     for dtype in INTS:
@@ -108,6 +113,41 @@ def _cubes(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
     results += [UOp(Op.ADD, one, copies), UOp(Op.ADD, copies, two)]
     data = [sample(draw_ordinary, dtype, s, choices) for s in (CUBE, (1, SIDE, SIDE))]
     return program(nodes.outputs(*results), data)
+
+
+def _cycled(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Turn equal axes of rank 4 and 5 around, by each number of places, and once more."""
+    results = []
+    for slot, rank in enumerate(RANKS):
+        t = param(slot, (2,) * rank, dtype)
+        for by in range(1, rank):
+            order = [(k + by) % rank for k in range(rank)]
+            turned = nodes.permute(t, order)
+            results += [turned, nodes.permute(turned, shuffled(choices, range(rank)))]
+    data = [sample(draw_bits, dtype, (2,) * rank, choices) for rank in RANKS]
+    return program(nodes.outputs(*results), data)
+
+
+def _repeated(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Expand each axis and each two axes of rank 4 and 5 where all sizes are equal."""
+    results = []
+    slot = 0
+    data = []
+    for rank in RANKS:
+        for first in range(rank):
+            for second in range(first, rank):
+                shape = [1 if k in (first, second) else 2 for k in range(rank)]
+                results.append(nodes.expand(param(slot, shape, dtype), (2,) * rank))
+                data.append(sample(draw_bits, dtype, tuple(shape), choices))
+                slot += 1
+    return program(nodes.outputs(*results), data)
+
+
+CYCLIC: dict[Op, Callable[[DType, Choices, int], Generated]] = {
+    Op.PERMUTE: _cycled,
+    Op.EXPAND: _repeated,
+}
+"""Ops on values of rank 4 and 5 whose axes are equal: shapes do not show what goes wrong."""
 
 
 def _undone(dtype: DType, choices: Choices, index: int) -> Generated:
