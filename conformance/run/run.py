@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from uop.conformance.checks import OBSERVED, STRICT
 from uop.conformance.coverage.exercised import Exercised
@@ -32,9 +32,20 @@ from uop.conformance.suite.generate import case_by_id, groups
 from uop.conformance.suite.own_cases import AnyCase, OwnCases
 from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_of, whole
 from uop.conformance.workers.again import case_to_send
-from uop.spec.errors import BackendError, ChangedError, JudgeLostError, PassError, UnfitError
+from uop.spec.errors import (
+    BackendError,
+    ChangedError,
+    JudgeLostError,
+    PassError,
+    UnfitError,
+    UopError,
+)
 from uop.spec.latitude import LIBERTIES
 from uop.spec.text.profile_text import parse_profile
+
+if TYPE_CHECKING:
+    # It loads a judge, which most runs have only in other processes.
+    from uop.conformance.run.sequence import Sequences
 
 COMPARING = 10.0
 """The seconds that a run may take beyond its time to compare failures with known ones."""
@@ -332,7 +343,6 @@ class Run:
 
     def _in_sequence(self, failures: Sequence[Failure]) -> Iterator[Failure]:
         """The failures, some of those that pass alone with what must run before them."""
-        # It loads a judge.
         from uop.conformance.run.sequence import Sequences
 
         profile, options = parse_profile(self.options.profile), self.options
@@ -340,13 +350,22 @@ class Run:
         found = Sequences(options.backend, options.log, profile, self._case, deadline)
         first: dict[tuple[str, ...], str] = {}
         for number, failure in enumerate(failures):
-            is_tried = not failure.repeats and failure.id in self.before and number < MOST_SEQUENCES
-            shown = failure
-            if is_tried:
-                with suppress(BackendError):
-                    shown = found.of(failure, self.before[failure.id])
+            shown, before = failure, self.before.get(failure.id)
+            if before is not None and not failure.repeats and number < MOST_SEQUENCES:
+                shown = self._after(found, failure, before)
             one = first.setdefault(shown.after, shown.signature) if shown.after else ""
             yield replace(shown, same_as=one) if one not in ("", shown.signature) else shown
+
+    def _after(self, found: Sequences, failure: Failure, before: Sequence[str]) -> Failure:
+        """A failure with what must run before it; as it is where the search ends early."""
+        try:
+            return failure if self.interrupted else found.of(failure, before)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        except UopError:
+            # The backend is lost too often, or no case has this id any more.
+            pass
+        return failure
 
     def _case(self, id: str) -> AnyCase:
         return self.own.find(id) or case_by_id(id, self.options.seed, self.vocabulary)
