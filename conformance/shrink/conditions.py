@@ -107,8 +107,8 @@ def _lacking_one_thing(repro: Candidate) -> Iterator[Neighbour]:
             said = f"EXPAND repeats along axis {', '.join(map(str, axes))}"
             if axes:
                 yield Neighbour(said, partial(_with_input, repro, u, None, values[u]))
-        for k, s in enumerate(u.data_src):
-            if s.op is Op.CONST and s.dtype is not dtypes.index:
+        for k, s in enumerate(u.src if u.declaration.is_elementwise else ()):
+            if s.op is Op.CONST:
                 said = f"its {_operand(u, k)} is a constant"
                 data = constant(arg_of(s, ConstArg).bits, s.dtype)
                 yield Neighbour(said, partial(_with_input, repro, u, k, data))
@@ -140,7 +140,7 @@ def _whole(repro: Candidate, u: UOp, values: Mapping[UOp, Array]) -> Iterator[Ne
 
 
 def _operand(u: UOp, k: int) -> str:
-    return "operand" if len(u.data_src) == 1 else f"{OPERANDS[k]} operand"
+    return "operand" if len(u.src) == 1 else f"{OPERANDS[k]} operand"
 
 
 def _repeated(part: Sequence[int], whole: Sequence[int]) -> list[int]:

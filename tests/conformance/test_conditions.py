@@ -91,6 +91,11 @@ def test_a_constant_of_any_op() -> None:
     assert "float32" in when.passes_on
 
 
+def test_many_constants_are_no_condition_of_what_only_holds_them() -> None:
+    root = UOp(Op.STACK, *(const(k, I32) for k in range(5)))
+    assert cause(lambda u: u.op is Op.STACK, root).when.needs == ()
+
+
 def test_a_long_axis() -> None:
     def wrong(u: UOp) -> bool:
         return u.op is Op.REDUCE and max(u.src[0].shape) > 20
