@@ -20,6 +20,7 @@ from uop.conformance.report.model import Failure
 from uop.conformance.run.options import profile_of_run
 from uop.conformance.run.pool import Task
 from uop.conformance.run.tasks import (
+    MOST_BEFORE,
     TASKS,
     Done,
     Explain,
@@ -47,8 +48,6 @@ from uop.spec.latitude import STRICT
 from uop.spec.text.profile_text import parse_profile
 from uop.spec.text.uop_file import parse_file
 
-MOST_BEFORE = 512
-"""The most cases before a failure that may be needed to show it."""
 WHEN_AGAIN = "passed, and failed when it was sent again"
 
 

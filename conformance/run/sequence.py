@@ -26,8 +26,6 @@ from uop.spec.case import FileCase, UopFile
 from uop.spec.latitude import Profile
 from uop.spec.text.uop_file import print_file
 
-MOST_BEFORE = 512
-"""The most programs before a failure that are run again."""
 MOST_NEEDED = 3
 """A repro has at most so many programs before the one that fails."""
 MOST_STEPS = 12
@@ -54,23 +52,25 @@ class Sequences:
 
         BackendError where the backend is lost too often.
         """
-        needed = self._needed(before[-MOST_BEFORE:], cause.id)
+        needed = self._needed(before, cause.id)
         last = self._steps(cause.id)
         steps = [step for id in needed or () for step in self._steps(id)]
         for step in steps[:MOST_STEPS]:
             fewer = [one for one in steps if one is not step]
             steps = fewer if self._failing(fewer, last) else steps
-        found = None if needed is None else self._failing(steps, last)
-        if found is None:
+        fails = None if needed is None else self._failing(steps, last)
+        if fails is None:
             return cause
-        file, failure = found
+        file, failure = fails
         made = case_of(file)
         candidate = Candidate(made.root, made.batches[0].inputs)
         accepted = accept(candidate.root, candidate.inputs, self.profile)
         shown = written(CaseId.parse(cause.id), candidate, accepted, failure, self.profile)
         text = "\n".join([*(print_file(UopFile((step,))) for step in steps), shown.text])
         ids = tuple(dict.fromkeys(step.id.rpartition("#")[0] for step in steps))
-        return replace(cause, text=text, message=shown.message, values=shown.values, after=ids)
+        # The case as it was may fail alone, where what it was shrunk to passes.
+        found = replace(cause, repeats=not ids, anew=cause.anew if ids else "")
+        return replace(found, text=text, message=shown.message, values=shown.values, after=ids)
 
     def _needed(self, before: Sequence[str], id: str) -> list[str] | None:
         """The cases that must run before the last one; None where these are not found."""

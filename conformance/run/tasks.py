@@ -16,6 +16,9 @@ from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.vocabulary import NO_SKIPS, Skips, Vocabulary
 from uop.spec.errors import UnfitError
 
+MOST_BEFORE = 512
+"""The most cases before a failure that may be needed to show it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reaching:
@@ -42,7 +45,7 @@ class Judged:
     retried: int = 0
     """How often the backend was lost on programs of which none is lost alone."""
     before: tuple[str, ...] = ()
-    """Where a program failed, the last cases that the process of the backend ran before."""
+    """Where a program failed, the last MOST_BEFORE cases that its process ran before the task."""
 
 
 @dataclass(frozen=True, slots=True)

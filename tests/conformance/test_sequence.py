@@ -63,3 +63,14 @@ def test_what_does_not_fail_again_stays_as_it_is(before: Sequence[str]) -> None:
 
 def test_nothing_is_tried_after_the_deadline() -> None:
     assert sequence([FIRST, *OTHERS], deadline=0.0).after == ()
+
+
+def test_a_case_that_fails_alone_needs_nothing() -> None:
+    found = Sequences("backends_for_tests:WrongByte", None, STRICT, lambda id: case_by_id(id, 0))
+    id = "op/CAST/float32/to-uint8/0@2"
+    cause = Failure(
+        id, "result CAST", "value", "op", ("CAST",), ("float32",), "", "", repeats=False
+    )
+    shown = found.of(cause, [FIRST])
+    assert (shown.after, shown.repeats, shown.remarks) == ((), True, ())
+    assert len(parse_file(shown.text).cases) == 1
