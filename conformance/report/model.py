@@ -197,18 +197,17 @@ class When:
 
     @property
     def text(self) -> str:
-        """The conditions and what they rest on; empty where nothing was judged."""
-        if not self.neighbours:
-            return ""
+        """The conditions and what they rest on; empty where no neighbour shows one."""
         said = [f"only if {' and '.join(self.needs)}"] * bool(self.needs)
         for words, names in (
             ("also on", self.fails_on), ("not on", self.passes_on), ("also with", self.also)
         ):  # fmt: skip
             said += [f"{words} {', '.join(names)}"] * bool(names)
-        return f"{'; '.join(said)} ({counted(self.neighbours, 'neighbour')} judged)"
+        judged = f" ({counted(self.neighbours, 'neighbour')} judged)"
+        return "; ".join(said) + judged if said else ""
 
     @property
-    def kind(self) -> tuple[str, ...]:
+    def general(self) -> tuple[str, ...]:
         """What it needs, without the names of ops and operands."""
         return tuple(NAMES.sub("", need) for need in self.needs)
 

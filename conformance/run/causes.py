@@ -185,7 +185,7 @@ def _are_one_fault(a: Failure, b: Failure) -> bool:
     """
     if a.kind == b.kind == REFUSED and (said(a) or said(b)):
         return said(a) == said(b)
-    if a.kind != b.kind or a.when.kind != b.when.kind:
+    if a.kind != b.kind or a.when.general != b.when.general:
         return False
     if a.ops != b.ops:
         elsewhere = {*a.ops} & {*b.when.also} or {*b.ops} & {*a.when.also}
