@@ -52,16 +52,17 @@ class Sequences:
 
         BackendError where the backend is lost too often.
         """
-        needed = self._needed(before, cause.id)
-        last = self._steps(cause.id)
+        needed, runs = self._needed(before, cause.id), self._steps(cause.id)
         steps = [step for id in needed or () for step in self._steps(id)]
-        for step in steps[:MOST_STEPS]:
-            fewer = [one for one in steps if one is not step]
-            steps = fewer if self._failing(fewer, last) else steps
-        fails = None if needed is None else self._failing(steps, last)
+        fails = None if needed is None else self._failing(steps, runs)
         if fails is None:
             return cause
         file, failure = fails
+        # What it ran on other data before may have a part too.
+        steps += runs[: runs.index(file)]
+        for step in steps[:MOST_STEPS]:
+            fewer = [one for one in steps if one is not step]
+            steps = fewer if self._failing(fewer, [file]) else steps
         made = case_of(file)
         candidate = Candidate(made.root, made.batches[0].inputs)
         accepted = accept(candidate.root, candidate.inputs, self.profile)

@@ -22,6 +22,7 @@ from uop.conformance.protocol.types import (
     ProblemKind,
     Program,
 )
+from uop.conformance.report.files import write_repros
 from uop.conformance.report.html.page import page
 from uop.conformance.report.model import PASSES_ANEW, Conclusion, Report
 from uop.conformance.report.text import failure_lines
@@ -29,6 +30,7 @@ from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
 from uop.conformance.run.order import AGAIN, to_send_again
 from uop.conformance.run.pool import Pool
+from uop.conformance.run.replay import replay
 from uop.conformance.run.tasks import Judge, Judged, tasks_again, tasks_of
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.suite.own_cases import OwnCases
@@ -272,10 +274,24 @@ def test_who_changes_an_input_or_memory_beside_it_has_no_outputs(at: int) -> Non
 
 
 @pytest.mark.slow
-def test_what_no_new_process_repeats_is_told(tmp_path: Path) -> None:
+def test_what_no_new_process_repeats_has_a_repro_that_runs_twice(tmp_path: Path) -> None:
     report = judged("RightOnce", tmp_path)
     assert report.summary.again > 0
     assert not any(failure.repeats for failure in report.failures)
+    assert all(failure.after == (failure.id,) for failure in report.failures)
+    write_repros(report.failures)
+    for failure in report.failures:
+        *before, last = replay([Path(failure.repro)], "test_again:RightOnce")
+        assert last.verdict.status.is_failure
+        assert not any(one.verdict.status.is_failure for one in before)
+    report = judged("WrongAlone", tmp_path)
+    assert all(failure.repeats for failure in report.failures)
+
+
+@pytest.mark.slow
+def test_what_no_sequence_repeats_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uop.conformance.run.run.MOST_SEQUENCES", 0)
+    report = judged("RightOnce", tmp_path)
     lines = failure_lines(report)
     assert any(PASSES_ANEW in line for line in lines)
     for failure in report.failures:
@@ -286,10 +302,8 @@ def test_what_no_new_process_repeats_is_told(tmp_path: Path) -> None:
             f"in the new process: {first.place} is {failure.anew}"
         )
         assert both in failure.remarks
-        assert f"{both}." in page(report)
+        assert f"{both[0].upper()}{both[1:]}." in page(report)
     assert any("in the new process: output 0[" in line for line in lines)
-    report = judged("WrongAlone", tmp_path)
-    assert all(failure.repeats for failure in report.failures)
 
 
 def test_the_seed_selects_what_is_judged_again() -> None:

@@ -154,3 +154,9 @@ def test_growing_is_determined_by_the_stream() -> None:
     flavour = graph.FLAVOURS["integers"]
     roots = {graph.build(dtypes.int32, flavour, CountedChoices(3, "x"), 0).root for _ in range(3)}
     assert len(roots) == 1
+
+
+def test_a_fuzz_run_may_ask_for_any_index() -> None:
+    for group in generate.groups("graph"):
+        for index in (10**6 + 1, group.most - 1):
+            assert group.case(index, 0).id.index == index

@@ -91,7 +91,7 @@ def _inputs(count: int, length: int, dtype: DType, vocabulary: Vocabulary) -> li
 def _constants(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Build one graph with other constants in each program: it is no program of before."""
     x, y = _inputs(2, 6, dtype, vocabulary)
-    numbers = (k + 3 + 2 * index for k in range(2))
+    numbers = (k + 3 + 2 * (index % 50) for k in range(2))
     c, d = (const(n % 2 == 1 if dtype is dtypes.bool else n, dtype) for n in numbers)
     values = [UOp(Op.ADD, UOp(Op.MUL, x, c), d), UOp(Op.MAX, y, c)]
     values.append(UOp(Op.WHERE, UOp(Op.CMPLT, x, c), y, d))
