@@ -26,7 +26,7 @@ NOT_COUNTED = (Op.PARAM, Op.BUFFER, Op.CONST, Op.TUPLE, Op.SINK)
 
 LISTED = (
     *("pairs", "rewrites", "compositions", "aliased", "constants-alone", "three"),
-    *("overlaps", "in-place-alone", "changed-after"),
+    *("overlaps", "in-place-alone", "changed-after", "partly-over"),
 )
 """Groups whose programs are listed, or are a few steps on memory."""
 

@@ -230,6 +230,20 @@ def _changed_after(dtype: DType, vocabulary: Vocabulary, choices: Choices, index
     return _on_data(UOp(Op.SINK, copy, last), choices)
 
 
+def _partly_over(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Write a buffer whole, then over a part of it: where a gate is open, or through a view."""
+    side = SIDES[index % len(SIDES)]
+    shape = (side, side)
+    own, whole, more = buffer(0, shape, dtype), param(1, shape, dtype), param(2, shape, dtype)
+    done = UOp(Op.AFTER, own, store(own, whole))
+    if index % 2:
+        part = random_shrink(choices, done)
+        last = store(part, shrink(more, (0, 0), part.shape))
+    else:
+        last = store(done, more, param(3, shape, dtypes.bool))
+    return _on_data(UOp(Op.SINK, last), choices)
+
+
 def _relayed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Hand contents on along a ring: each buffer is written over after the next has read it."""
     steps = _Steps(choices, dtype, vocabulary, SIDES[index % len(SIDES)])
@@ -274,6 +288,7 @@ def _temporaries(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
 GROUPS = (
     ("in-place", (1, 3, 12), _in_place, NEEDS),
     ("changed-after", (1, 3, 12), _changed_after, NEEDS),
+    ("partly-over", (2, 4, 12), _partly_over, NEEDS),
     ("relayed", (1, 4, 40), _relayed, NEEDS),
     ("overwritten", (1, 4, 40), _mixed, NEEDS),
     ("temporaries", (1, 4, 40), _temporaries, (Op.CONTIGUOUS,)),

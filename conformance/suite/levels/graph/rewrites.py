@@ -25,6 +25,7 @@ from uop.conformance.suite.levels.nodes import (
     constant,
     expand,
     flip,
+    flip_all,
     fold,
     outputs,
     pad,
@@ -318,7 +319,8 @@ COMPOSED: dict[str, Callable[..., UOp]] = {
     "LARGEST1": lambda u: fold(Op.MAX, u, (1,)),
     "ABSENT": lambda u: pad(u, (1,) * len(u.shape), (s + 3 for s in u.shape), PadFill.INVALID),
     "TAIL": lambda u: shrink(u, (1,) * len(u.shape), (s - 1 for s in u.shape)),
+    "TURNED": flip_all,
     "ROWS": lambda u: reshape(u, (u.shape[0], prod(u.shape[1:]))),
 }
 """What has no op of its own: a product of matrices, folds along the second axis, a PAD with absent
-elements, all but the first of each axis, and two axes made of all."""
+elements, all but the first of each axis, a FLIP of all axes, and two axes made of all."""
