@@ -200,7 +200,7 @@ class When:
         """The conditions and what they rest on; empty where no neighbour shows one."""
         said = [f"only if {' and '.join(self.needs)}"] * bool(self.needs)
         for words, names in (
-            ("also on", self.fails_on), ("not on", self.passes_on), ("also with", self.also)
+            ("also on", self.fails_on), ("passes on", self.passes_on), ("also with", self.also)
         ):  # fmt: skip
             said += [f"{words} {', '.join(names)}"] * bool(names)
         judged = f" ({counted(self.neighbours, 'neighbour')} judged)"
