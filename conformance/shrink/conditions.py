@@ -75,7 +75,7 @@ def conditions(
 
     needs, on = names(Of.THING, fails=False), names(Of.DTYPE, fails=True)
     if special := special_classes(repro):
-        needs.append(f"its values are special: {', '.join(named(special))}")
+        needs.append(f"its values are special, here {', '.join(named(special))}")
     off = [name for name in names(Of.DTYPE, fails=False) if name not in on]
     also = names(Of.OP, fails=True)
     return When(tuple(needs), tuple(on), tuple(off), tuple(also), len(judged))

@@ -182,8 +182,8 @@ def test_a_cause_may_join_two_faults() -> None:
 
 
 def test_causes_on_other_special_values_are_two_faults() -> None:
-    nan = When(("its values are special: nan",), fails_on=("float16",), neighbours=9)
-    zero = When(("its values are special: -0",), fails_on=("float32",), neighbours=9)
+    nan = When(("its values are special, here nan",), fails_on=("float16",), neighbours=9)
+    zero = When(("its values are special, here -0",), fails_on=("float32",), neighbours=9)
     assert len(faults(made("CMPNE", "float32", nan), made("CMPNE", "float16", zero))) == 2
 
 
