@@ -45,7 +45,7 @@ from uop.spec.text.profile_text import parse_profile
 
 if TYPE_CHECKING:
     # It loads a judge, which most runs have only in other processes.
-    from uop.conformance.run.sequence import Sequences
+    from uop.conformance.shrink.sequence import Sequences
 
 COMPARING = 10.0
 """The seconds that a run may take beyond its time to compare failures with known ones."""
@@ -343,7 +343,7 @@ class Run:
 
     def _in_sequence(self, failures: Sequence[Failure]) -> Iterator[Failure]:
         """The failures, some of those that pass alone with what must run before them."""
-        from uop.conformance.run.sequence import Sequences
+        from uop.conformance.shrink.sequence import Sequences
 
         profile, options = parse_profile(self.options.profile), self.options
         deadline = self.clock.deadline or time.monotonic() + SEQUENCING

@@ -19,13 +19,13 @@ from uop.conformance.report.model import When
 from uop.conformance.shrink.axes import without_last
 from uop.conformance.shrink.explain import special_classes
 from uop.conformance.shrink.pattern import converted
-from uop.conformance.shrink.reduce import Candidate, Step, interpreted, with_used_inputs
+from uop.conformance.shrink.reduce import Candidate, Step, cut, interpreted, with_used_inputs
 from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.numeric.storage import Array, constant, to_bits
 from uop.spec.args import BufferArg, ConstArg, DTypeArg, arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UopError
-from uop.spec.graph import inlined, kind_of, leaves, outside, replaced, slot_of
+from uop.spec.graph import inlined, kind_of, leaves, outside, replaced, slot_of, slots_of
 from uop.spec.ops.names import SOURCES, Op
 from uop.spec.properties.shape import fixed
 from uop.spec.registry import DECLARATIONS
@@ -95,9 +95,7 @@ def _lacking_one_thing(repro: Candidate) -> Iterator[Neighbour]:
     except UopError:
         return
     if any(u.op is Op.FUNCTION for u in outside(repro.root)):
-        yield Neighbour(
-            "a FUNCTION is called", lambda: Candidate(inlined(repro.root), repro.inputs)
-        )
+        yield Neighbour("a FUNCTION is called", partial(_without_functions, repro))
     for u in outside(repro.root):
         if u.declaration.is_elementwise and len(u.src) > 1:
             yield from _apart(repro, u, values)
@@ -106,7 +104,7 @@ def _lacking_one_thing(repro: Candidate) -> Iterator[Neighbour]:
             axes = _repeated(fixed(u.src[0]), fixed(u))
             said = f"EXPAND repeats along axis {', '.join(map(str, axes))}"
             if axes:
-                yield Neighbour(said, partial(_with_input, repro, u, None, values[u]))
+                yield Neighbour(said, partial(cut, repro.root, repro.inputs, values, [u]))
         for k, s in enumerate(u.src if u.declaration.is_elementwise else ()):
             if s.op is Op.CONST:
                 said = f"its {_operand(u, k)} is a constant"
@@ -149,11 +147,11 @@ def _repeated(part: Sequence[int], whole: Sequence[int]) -> list[int]:
     return [k for k, (n, size) in enumerate(zip(padded, whole, strict=True)) if n != size]
 
 
-def _with_input(repro: Candidate, u: UOp, k: int | None, data: Array) -> Candidate:
-    """The program with an input in place of operand k of a node, or of the node itself."""
-    slot = max(repro.inputs, default=-1) + 1
-    new = param(slot, data.shape, u.dtype if k is None else u.src[k].dtype)
-    instead = new if k is None else u.with_src((*u.src[:k], new, *u.src[k + 1 :]))
+def _with_input(repro: Candidate, u: UOp, k: int, data: Array) -> Candidate:
+    """The program with an input in place of operand k of a node."""
+    slot = max({*repro.inputs, *slots_of(repro.root)}, default=-1) + 1
+    new = param(slot, data.shape, u.src[k].dtype)
+    instead = u.with_src((*u.src[:k], new, *u.src[k + 1 :]))
     return with_used_inputs(replaced(repro.root, {u: instead}), {**repro.inputs, slot: data})
 
 

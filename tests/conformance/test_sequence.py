@@ -9,7 +9,7 @@ from uop.conformance.report.model import Failure, Report
 from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
 from uop.conformance.run.replay import replay
-from uop.conformance.run.sequence import Sequences
+from uop.conformance.shrink.sequence import Sequences
 from uop.conformance.suite.generate import case_by_id
 from uop.spec.latitude import STRICT
 from uop.spec.text.uop_file import parse_file

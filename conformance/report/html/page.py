@@ -156,17 +156,8 @@ CLASSES = {
 }
 MOST_VOTES = 200
 CHOSEN = (
-    *(
-        "effort",
-        "levels",
-        "ops",
-        "with_ops",
-        "dtypes",
-        "skip_ops",
-        "skip_dtypes",
-        "skip_causes",
-        "cases",
-    ),
+    *("effort", "levels", "ops", "with_ops", "dtypes", "skip_ops", "skip_dtypes"),
+    *("skip_causes", "cases"),
     *("examples", "seconds", "timeout"),
 )
 """The options that the page shows if they are set."""

@@ -7,7 +7,7 @@ Here each pair of listed ops has its turn.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import chain, product, zip_longest
@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, CountedChoices, shuffled
+from uop.conformance.suite.choices import Choices, CountedChoices, pick, shuffled
 from uop.conformance.suite.levels.graph.pair_forms import (
     FORMS,
     Pair,
@@ -30,7 +30,7 @@ from uop.conformance.suite.levels.graph.steps import (
     unary_ops,
     unary_wide_ops,
 )
-from uop.conformance.suite.levels.group import Generated, Group, group, program
+from uop.conformance.suite.levels.group import Counts, Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import outputs
 from uop.conformance.suite.levels.op.elementwise import guarded
 from uop.conformance.suite.levels.op.patterns import BY_FIT
@@ -39,7 +39,7 @@ from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import CONVERSIONS, Op
-from uop.spec.uop import UOp
+from uop.spec.uop import UOp, const, param
 
 COUNTS = (1, 12, 80)
 TOGETHER = 16
@@ -47,6 +47,12 @@ TOGETHER = 16
 ARITHMETIC = (Op.ADD, Op.SUB, Op.MUL)
 FEW = 16
 """An input of fewer elements is folded."""
+LONG = 1201
+"""More than a thousand elements, and no multiple of a vector."""
+CHAINS = 12
+Build = Callable[[DType, Vocabulary, Choices, int], Generated]
+IN_SMOKE = ("int8", "int32", "uint32", "float32")
+"""The dtypes of a smoke run."""
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
@@ -161,3 +167,84 @@ def _is_in(vocabulary: Vocabulary, pair: Pair, dtype: DType) -> bool:
 
 def _is_spoken(vocabulary: Vocabulary, u: UOp) -> bool:
     return vocabulary.is_whole or all(map(vocabulary.takes, computed(u)))
+
+
+def aliased(vocabulary: Vocabulary) -> Iterator[Group]:
+    """Yield groups of ops whose operands are one node, on long vectors, of chains of three, and of
+    programs that differ in a constant: a backend may treat these in another way.
+    """
+    for dtype in vocabulary.of_dtypes(VALUES):
+        for name, (few, default, full), build in KINDS:
+            if dtype is not dtypes.index and _has_first(build, dtype, vocabulary):
+                counts = (few if dtype.name in IN_SMOKE else 0, default, full)
+                yield group("graph", None, dtype, name, counts, build, dtype, vocabulary)
+
+
+def _has_first(build: Build, dtype: DType, vocabulary: Vocabulary) -> bool:
+    """Return whether a vocabulary has what the first program holds."""
+    root = build(dtype, vocabulary, CountedChoices(0, ""), 0).root
+    return len(root.src) > 0 and all(map(vocabulary.takes, computed(root)))
+
+
+def _binary(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
+    ops = binary_ops(dtype, vocabulary) + comparisons(dtype, vocabulary)
+    return ops + binary_wide_ops(dtype, vocabulary)
+
+
+def _aliased(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Apply each op to one long vector twice, to two, and to the result of another op twice."""
+    x, y = _inputs(2, LONG, dtype, vocabulary)
+    results = []
+    for op in _binary(dtype, vocabulary):
+        results.append(UOp(op, x, y))
+        if op not in BY_FIT:
+            twice = UOp(pick(choices, binary_ops(dtype, vocabulary) or (op,)), x, y)
+            fits = twice.dtype is dtype and twice.op not in BY_FIT
+            results += [UOp(op, x, x), *([UOp(op, twice, twice)] if fits else [])]
+    results += [
+        UOp(op, x) for op in unary_ops(dtype, vocabulary) + unary_wide_ops(dtype, vocabulary)
+    ]
+    return _on_data(results, vocabulary, choices)
+
+
+def _three(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Build chains of three ops on four inputs, from the left and from the right."""
+    inputs = _inputs(4, 65, dtype, vocabulary)
+    ops = [op for op in binary_ops(dtype, vocabulary) if op not in BY_FIT]
+    results = []
+    for k in range(CHAINS if ops else 0):
+        a, b, c, d = shuffled(choices, inputs)
+        f, g, h = (pick(choices, ops) for _ in range(3))
+        left = UOp(h, UOp(g, UOp(f, a, b), c), d)
+        right = UOp(h, a, UOp(g, b, UOp(f, c, d)))
+        results.append(right if k % 2 else left)
+    return _on_data(results, vocabulary, choices)
+
+
+def _inputs(count: int, length: int, dtype: DType, vocabulary: Vocabulary) -> list[UOp]:
+    """Return inputs of a length, or of the most elements that a value may have."""
+    shape = (min(length, vocabulary.elements or length),)
+    return [param(slot, shape, dtype) for slot in range(count)]
+
+
+def _constants(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Build one graph with other constants in each program: it is no program of before."""
+    x, y = _inputs(2, 6, dtype, vocabulary)
+    numbers = (k + 3 + 2 * (index % 50) for k in range(2))
+    c, d = (const(n % 2 == 1 if dtype is dtypes.bool else n, dtype) for n in numbers)
+    values = [UOp(Op.ADD, UOp(Op.MUL, x, c), d), UOp(Op.MAX, y, c)]
+    values.append(UOp(Op.WHERE, UOp(Op.CMPLT, x, c), y, d))
+    return _on_data(values, vocabulary, choices)
+
+
+def _on_data(results: list[UOp], vocabulary: Vocabulary, choices: Choices) -> Generated:
+    root = outputs(*dict.fromkeys(u for u in results if all(map(vocabulary.takes, computed(u)))))
+    return program(root, *data_for(root, choices))
+
+
+KINDS: tuple[tuple[str, Counts, Build], ...] = (
+    ("aliased", (1, 1, 4), _aliased),
+    ("three", (1, 2, 12), _three),
+    ("constants-alone", (2, 3, 9), _constants),
+)
+"""Each with its numbers of programs; a smoke run has those of few dtypes."""

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.lowering import submission_of
 from uop.conformance.judging.storage import to_literal
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.report.model import Failure
-from uop.conformance.run.replay import judge_files
 from uop.conformance.shrink.reduce import Candidate
 from uop.conformance.shrink.repro import written
 from uop.conformance.suite.case import Case, CaseId
@@ -62,8 +62,9 @@ class Sequences:
         steps += runs[: runs.index(file)]
         for step in steps[:MOST_STEPS]:
             fewer = [one for one in steps if one is not step]
-            steps = fewer if self._failing(fewer, [file]) else steps
-        made = case_of(file)
+            if not self._is_over() and self._failing(fewer, [file]):
+                steps = fewer
+        made = _case_of(file)
         candidate = Candidate(made.root, made.batches[0].inputs)
         accepted = accept(candidate.root, candidate.inputs, self.profile)
         shown = written(CaseId.parse(cause.id), candidate, accepted, failure, self.profile)
@@ -83,6 +84,8 @@ class Sequences:
             # The last place from which the rest must run.
             low, high = 0, len(left)
             while high - low > 1:
+                if self._is_over():
+                    return None
                 middle = (low + high) // 2
                 if self._fails([*kept, *left[middle:]], id):
                     low = middle
@@ -104,12 +107,13 @@ class Sequences:
     ) -> tuple[FileCase, CaseFailure] | None:
         """Run programs in a new process; the first of the last ones that fails."""
         with started(self.backend, self.log) as session:
-            made = (submission_of(case_of(step), session.hello) for step in before)
+            made = (submission_of(_case_of(step), session.hello) for step in before)
             programs = [p for one in made if not one.reason for p in one.programs]
             for k in range(0, len(programs), CHUNK):
                 session.submit(programs[k : k + CHUNK])
                 session.collect()
-            for step, verdict in zip(last, judge_files(last, session), strict=True):
+            verdicts = Judge(session, self.profile).judge(list(map(_case_of, last)))
+            for step, verdict in zip(last, verdicts, strict=True):
                 if verdict.failure is not None:
                     return step, verdict.failure
         return None
@@ -120,7 +124,7 @@ class Sequences:
         return self.steps[id]
 
 
-def case_of(step: FileCase) -> Case:
+def _case_of(step: FileCase) -> Case:
     made = suite_case(CaseId("op", "MIXED", "MIXED", "step", 0), step)
     assert isinstance(made, Case)
     return made
