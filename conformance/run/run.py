@@ -53,7 +53,9 @@ UNCOMPARED = "it fails, and the time was over before it was compared with the kn
 SEQUENCING = 60.0
 """The seconds in which a run without a time looks for what must run before its failures."""
 MOST_SEQUENCES = 5
-"""Of the first failures those that pass alone are tried with what ran before them."""
+"""Of the first failures those that pass alone are tried with all that ran before them, the others
+with what had to run before these.
+"""
 MOST_REMEMBERED = 200
 """The most failing cases of which it is known what ran before."""
 UNSHRUNK = 24
@@ -351,8 +353,8 @@ class Run:
         first: dict[tuple[str, ...], str] = {}
         for number, failure in enumerate(failures):
             shown, before = failure, self.before.get(failure.id)
-            if before is not None and not failure.repeats and number < MOST_SEQUENCES:
-                shown = self._after(found, failure, before)
+            if before is not None and not failure.repeats:
+                shown = self._after(found, failure, before if number < MOST_SEQUENCES else ())
             one = first.setdefault(shown.after, shown.signature) if shown.after else ""
             yield replace(shown, same_as=one) if one not in ("", shown.signature) else shown
 

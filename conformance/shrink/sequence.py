@@ -46,6 +46,8 @@ class Sequences:
     deadline: float | None = None
     steps: dict[str, list[FileCase]] = field(default_factory=dict)
     """The programs of each case that ran before."""
+    known: list[list[str]] = field(default_factory=list)
+    """What had to run before other failures: one state shows in many programs."""
 
     def of(self, cause: Failure, before: Sequence[str]) -> Failure:
         """The cause with a repro of several programs; as it is where none is found in time.
@@ -76,6 +78,9 @@ class Sequences:
 
     def _needed(self, before: Sequence[str], id: str) -> list[str] | None:
         """The cases that must run before the last one; None where these are not found."""
+        for known in () if self._is_over() else self.known:
+            if self._fails(known, id):
+                return known
         kept: list[str] = []
         left = list(before)
         while not self._fails(kept, id):
@@ -93,6 +98,7 @@ class Sequences:
                     high = middle
             kept.append(left[low])
             left = left[low + 1 :]
+        self.known += [kept] if kept else []
         return kept
 
     def _is_over(self) -> bool:

@@ -74,3 +74,11 @@ def test_a_case_that_fails_alone_needs_nothing() -> None:
     shown = found.of(cause, [FIRST])
     assert (shown.after, shown.repeats, shown.remarks) == ((), True, ())
     assert len(parse_file(shown.text).cases) == 1
+
+
+def test_what_had_to_run_before_one_failure_is_tried_for_the_next() -> None:
+    found = Sequences(STICKY, None, STRICT, lambda id: case_by_id(id, 0))
+    cause = Failure(FAILS, "result NEG int32", "value", "op", ("NEG",), ("int32",), "", "")
+    assert found.of(cause, ()).after == ()
+    assert found.of(cause, [*OTHERS, FIRST]).after == (FIRST,)
+    assert found.of(cause, ()).after == (FIRST,)
