@@ -32,6 +32,7 @@ from uop.conformance.run.order import AGAIN, to_send_again
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.replay import replay
 from uop.conformance.run.tasks import Judge, Judged, tasks_again, tasks_of
+from uop.conformance.shrink.sequence import Sequences
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.suite.own_cases import OwnCases
 from uop.conformance.workers.again import Again, on_other_data
@@ -290,7 +291,7 @@ def test_what_no_new_process_repeats_has_a_repro_that_runs_twice(tmp_path: Path)
 
 @pytest.mark.slow
 def test_what_no_sequence_repeats_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uop.conformance.run.run.MOST_SEQUENCES", 0)
+    monkeypatch.setattr(Sequences, "of", lambda self, cause, before: cause)
     report = judged("RightOnce", tmp_path)
     lines = failure_lines(report)
     assert any(PASSES_ANEW in line for line in lines)
