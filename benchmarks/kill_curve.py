@@ -77,7 +77,8 @@ def read(files: Sequence[Path]) -> Matrix:
         opened = gzip.open if path.suffix == ".gz" else open
         for line in opened(path, "rt"):
             entry = json.loads(line)
-            killers[Fault(entry["fault"], entry["seed"])] = frozenset(entry["failed"])
+            fault = Fault(entry["fault"], entry["seed"])
+            killers[fault] = killers.get(fault, frozenset()).union(entry["failed"])
     groups: dict[Group, list[str]] = {}
     for case in cases(effort="smoke"):
         groups.setdefault(key_of(case.id), []).append(str(case.id))

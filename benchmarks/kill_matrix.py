@@ -1,9 +1,10 @@
 """Writes which cases of a run each seeded fault fails, one line of JSON for each fault.
 
 `python benchmarks/kill_matrix.py FILE [--effort smoke] [--seed N] [--part K/N] [--class CLASS]
-[NAME...]`. Faults that are in FILE already, at this seed, are left out, so a run that was cut off
-goes on. The faults of the judge are left out too: no case fails with them alone. What is accepted
-is computed once for all faults, and a failure counts as it came, without a second run alone.
+[--cases IDS] [NAME...]`. Faults that are in FILE already, at this seed, are left out, so a run
+that was cut off goes on; what the suite gained since needs a file of its own, with `--cases`. The
+faults of the judge are left out too: no case fails with them alone. What is accepted is computed
+once for all faults, and a failure counts as it came, without a second run alone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import IO
 
 import click
 
@@ -92,7 +94,16 @@ def kills(mutant: Mutant, effort: str, seed: int, every: Sequence[AnyCase], know
 @click.option("--effort", type=click.Choice(EFFORTS), default="smoke", show_default=True)
 @click.option("--seed", type=int, default=SEED, show_default=True)
 @click.option("--part", default="1/1", help="Part K/N of the faults.")
-def main(file: Path, names: Sequence[str], kind: str, effort: str, seed: int, part: str) -> None:
+@click.option("--cases", "ids", type=click.File(), help="Only the cases with the ids in this file.")
+def main(
+    file: Path,
+    names: Sequence[str],
+    kind: str,
+    effort: str,
+    seed: int,
+    part: str,
+    ids: IO[str] | None,
+) -> None:
     entries = map(json.loads, file.open()) if file.exists() else ()
     done = {entry["fault"] for entry in entries if entry["seed"] == seed}
     k, n = map(int, part.split("/"))
@@ -103,6 +114,9 @@ def main(file: Path, names: Sequence[str], kind: str, effort: str, seed: int, pa
     ]
     LEFT_OUT.clear()
     every = list(cases(seed=seed, effort=effort))
+    if ids is not None:
+        only = set(ids.read().split())
+        every = [case for case in every if str(case.id) in only]
     known: Known = {}
     with file.open("a") as out:
         for mutant in chosen[k - 1 :: n]:
