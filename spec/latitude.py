@@ -105,9 +105,9 @@ Signalling = Literal["either", "kept"]
 KNOBS = {
     "max_nan": "MAX and MIN with one NaN give either operand, the NaN, or the other operand.",
     "cmp_nan": "CMPGE and CMPLE with a NaN give either answer, or false as IEEE 754 has it.",
-    "contract": "A MUL used by an ADD or SUB may stay unrounded.",
-    "reassociate": "Sums, or products, of values used once may be regrouped as in a REDUCE; nested "
-    "REDUCE ops may not.",
+    "contract": "Sums in which a product may stay unrounded: ADD (and REDUCE), SUB, MULACC.",
+    "reassociate": "Ops that may be regrouped as in a REDUCE where values are used once: ADD (with "
+    "SUB) and MUL; nested REDUCE ops may not.",
     "ftz": "Dtypes whose subnormals may be read and written as zeros.",
     "fp8_saturate": "A CAST to fp8 gives the largest finite value instead of NaN or infinity.",
     "decomposed": "Ops judged by the error of their published decomposition.",
@@ -117,10 +117,17 @@ KNOBS = {
     "excess_precision": "Emulated dtypes whose values may stay unrounded between ops; "
     "a CAST rounds.",
     "pad_fill": "What PAD without an explicit fill puts around its operand.",
-    "algebra": "Whatever x is, x*0 = 0, x-x = 0 and x/x = 1.",
+    "algebra": "Laws that hold whatever x is: x*0 = 0 (MUL), x-x = 0 (SUB), x/x = 1 (DIV).",
     "snan": "A copy of a signalling NaN keeps its bits, or is its quiet form.",
 }
 """The documentation of each field of Profile, in their order."""
+
+OPS_OF = {
+    "contract": (Op.ADD, Op.SUB, Op.MULACC),
+    "reassociate": (Op.ADD, Op.MUL),
+    "algebra": (Op.MUL, Op.SUB, Op.DIV),
+}
+"""The ops that a knob may name; `decomposed` may name each op with a decomposition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +139,8 @@ class Profile:
 
     max_nan: MaxNan = "either"
     cmp_nan: CmpNan = "either"
-    contract: bool = False
-    reassociate: bool = False
+    contract: frozenset[Op] = frozenset()
+    reassociate: frozenset[Op] = frozenset()
     ftz: frozenset[DType] = frozenset()
     fp8_saturate: bool = False
     decomposed: frozenset[Op] = frozenset()
@@ -142,7 +149,7 @@ class Profile:
     int_div: IntDiv = "floor"
     excess_precision: frozenset[DType] = frozenset()
     pad_fill: Fill = "invalid"
-    algebra: bool = False
+    algebra: frozenset[Op] = frozenset()
     snan: Signalling = "either"
 
     def truncates(self, dtype: DType) -> bool:
@@ -152,7 +159,7 @@ class Profile:
     def declared(self) -> dict[str, str]:
         """The text of every knob that is not at its strict value."""
         pairs = ((f.name, getattr(self, f.name)) for f in fields(self))
-        return {name: _knob_text(v) for name, v in pairs if v != getattr(STRICT, name)}
+        return {name: _knob_text(name, v) for name, v in pairs if v != getattr(STRICT, name)}
 
     def __str__(self) -> str:
         """`strict`, or the declared knobs: `max_nan=propagate ftz=float16,float32`."""
@@ -164,9 +171,11 @@ LIBERTIES = frozenset(knob for knob in KNOBS if getattr(STRICT, knob) != "either
 """The knobs that accept more than strict does; the others take one of the sides that it leaves."""
 
 
-def _knob_text(value: object) -> str:
+def _knob_text(name: str, value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, frozenset):
+        if value == set(OPS_OF.get(name, ())):
+            return "all"
         return ",".join(sorted(member.name for member in value))
     return str(value)

@@ -25,7 +25,7 @@ class IREEBackend(ModuleBackend):
     name, distribution, tested = "iree", "iree-base-runtime", ("3.13",)
     programs = 8
     """Compiling one takes more than a second."""
-    profile = "contract=true ftz=bfloat16,float32,float64 decomposed=POW excess_precision=bfloat16"
+    profile = "contract=all ftz=bfloat16,float32,float64 decomposed=POW excess_precision=bfloat16"
 
     def start(self) -> str:
         self.compiler, self.runtime = imported("iree", "iree.compiler", "iree.runtime")

@@ -65,9 +65,7 @@ class OpenVINOBackend(JointOnnxBackend):
 
     name, distribution, tested, opset = "openvino", "openvino", ("2026.4",), 22
     # It computes narrow floats in float32, fuses and regroups ops, and flushes constants.
-    profile = (
-        "contract=true reassociate=true ftz=bfloat16,float32 excess_precision=bfloat16,float16"
-    )
+    profile = "contract=all reassociate=ADD ftz=bfloat16,float32 excess_precision=bfloat16,float16"
     dtypes = frozenset(
         {
             dtypes.bool,

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from math import inf
 
 import numpy as np
 
-from uop.conformance.profile.probe import NAN, Probe, Witness, data, elementwise, row, whole
+from uop.conformance.profile.probe import (
+    NAN,
+    Operand,
+    Probe,
+    Witness,
+    data,
+    elementwise,
+    row,
+    whole,
+)
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import DTypeArg, PadArg, ReduceArg
 from uop.spec.dtype import DType, dtypes
+from uop.spec.latitude import OPS_OF
 from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.uop import UOp, const, dims, param
 
@@ -32,8 +42,8 @@ def knob_points() -> tuple[Probe, ...]:
     return (
         _max_nan(),
         _cmp_nan(),
-        _contract(),
-        _reassociate(),
+        *_contract(),
+        *_reassociate(),
         *(_ftz(dtype) for dtype in (F16, BF16, F32, F64)),
         _fp8_saturate(),
         *_decomposed(),
@@ -43,7 +53,7 @@ def knob_points() -> tuple[Probe, ...]:
         _excess_precision(F16, 2.0**11, 2.0**-10),
         _excess_precision(BF16, 2.0**8, 2.0**-7),
         _pad_fill(),
-        _algebra(),
+        *_algebra(),
     )
 
 
@@ -77,25 +87,26 @@ def _cmp_nan() -> Probe:
     )
 
 
-def _contract() -> Probe:
+def _contract() -> Iterator[Probe]:
     """0.1, which is 0.1 + e/10 in the dtype, times 10 is 1 + e, which rounds to 1."""
-    witnesses: list[Witness] = []
+    by_op: dict[Op, list[Witness]] = {op: [] for op in OPS_OF["contract"]}
     for dtype, e in ((F32, 2.0**-26), (F64, 2.0**-54)):
         minus = row(0.1, 10.0, -1.0, rounded_twice=0.0, rounded_once=e)
         plus = row(0.1, 10.0, 1.0, rounded_twice=0.0, rounded_once=e)
         turned = row(0.1, 10.0, 1.0, rounded_twice=0.0, rounded_once=-e)
-        witnesses += [
-            elementwise(lambda a, b, c: ADD(MUL(a, b), c), dtype, minus),
+        by_op[Op.ADD].append(elementwise(lambda a, b, c: ADD(MUL(a, b), c), dtype, minus))
+        by_op[Op.SUB] += [
             elementwise(lambda a, b, c: SUB(MUL(a, b), c), dtype, plus),
             elementwise(lambda a, b, c: SUB(c, MUL(a, b)), dtype, turned),
-            elementwise(Op.MULACC, dtype, minus),
         ]
-    return _allowed("contract", "rounded twice", "rounded once", witnesses)
+        by_op[Op.MULACC].append(elementwise(Op.MULACC, dtype, minus))
+    for op, witnesses in by_op.items():
+        yield _member("contract", op.name, "rounded twice", "rounded once", witnesses)
 
 
-def _reassociate() -> Probe:
+def _reassociate() -> Iterator[Probe]:
     one, many, big = const(1, F32), const(1e8, F32), const(2.0**100, F32)
-    witnesses = [
+    sums = [
         elementwise(lambda a: SUB(ADD(a, many), many), F32, row(1.0, in_order=0.0, regrouped=1.0)),
         elementwise(
             lambda a, b, c: ADD(ADD(a, b), c),
@@ -113,13 +124,21 @@ def _reassociate() -> Probe:
         elementwise(
             lambda a, b: ADD(ADD(a, one), b), F32, row(EVEN, -EVEN, in_order=0.0, regrouped=1.0)
         ),
+    ]
+    products = [
         elementwise(
             lambda a, b: MUL(MUL(a, big), b),
             F32,
             row(2.0**100, 2.0**-100, in_order=inf, regrouped=2.0**100),
         ),
+        elementwise(
+            lambda a, b: MUL(a, MUL(b, big)),
+            F32,
+            row(2.0**-100, 2.0**100, in_order=inf, regrouped=2.0**100),
+        ),
     ]
-    return _allowed("reassociate", "in order", "regrouped", witnesses)
+    for op, witnesses in ((Op.ADD, sums), (Op.MUL, products)):
+        yield _member("reassociate", op.name, "in order", "regrouped", witnesses)
 
 
 def _ftz(dtype: DType) -> Probe:
@@ -241,21 +260,21 @@ def _pad_fill() -> Probe:
     )
 
 
-def _algebra() -> Probe:
+def _algebra() -> Iterator[Probe]:
     zero = const(0.0, F32)
     nothing = (row(inf, computed=NAN, folded=0.0), row(NAN, computed=NAN, folded=0.0))
-    witnesses = [
-        elementwise(lambda a: MUL(a, zero), F32, *nothing, row(-1.0, computed=-0.0, folded=0.0)),
-        elementwise(lambda a: SUB(a, a), F32, *nothing),
-        elementwise(lambda a: ADD(a, UOp(Op.NEG, a)), F32, *nothing),
-        elementwise(
-            lambda a: UOp(Op.DIV, a, a),
-            F32,
-            row(0.0, computed=NAN, folded=1.0),
-            row(inf, computed=NAN, folded=1.0),
-        ),
-    ]
-    return _allowed("algebra", "computed", "folded", witnesses)
+    one = (row(0.0, computed=NAN, folded=1.0), row(inf, computed=NAN, folded=1.0))
+    minus = row(-1.0, computed=-0.0, folded=0.0)
+    by_law = {
+        Op.MUL: [elementwise(lambda a: MUL(a, zero), F32, *nothing, minus)],
+        Op.SUB: [
+            elementwise(lambda a: SUB(a, a), F32, *nothing),
+            elementwise(lambda a: ADD(a, UOp(Op.NEG, a)), F32, *nothing),
+        ],
+        Op.DIV: [elementwise(lambda a: UOp(Op.DIV, a, a), F32, *one)],
+    }
+    for op, witnesses in by_law.items():
+        yield _member("algebra", op.name, "computed", "folded", witnesses)
 
 
 def _allowed(knob: str, strict: str, free: str, witnesses: list[Witness]) -> Probe:

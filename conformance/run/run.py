@@ -325,9 +325,13 @@ class Run:
         anew = self._passing(failures) if tries else {}
         failures = [_blamed(failure, hello).tried(anew) for failure in failures]
         failures = list(self._in_sequence(failures)) if anew else failures
-        choices = [failure_at(entry, self.options.output) for entry in self._wrong_choices()]
         known = self.known_failures
-        return (*failures, *(f for f in choices if not known.covers(f.signature, ())))
+        choices = [failure_at(entry, self.options.output) for entry in self._wrong_choices()]
+        choices = [f for f in choices if not known.covers(f.signature, ())]
+        # Those of one knob are one fault.
+        first = {f.label: f.signature for f in reversed(choices)}
+        same = [first[f.label] if first[f.label] != f.signature else "" for f in choices]
+        return (*failures, *(replace(f, same_as=s) for f, s in zip(choices, same, strict=True)))
 
     def _passing(self, failures: Sequence[Failure]) -> Mapping[str, str]:
         """By signatures of failures whose repros pass in a new process, what came there."""

@@ -39,6 +39,8 @@ BITS = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BITCAST})
 SUMS = frozenset({Op.ADD, Op.SUB})
 PRODUCTS = frozenset({Op.MUL, Op.DIV})
 """DIV is among them because a backend may compute a quotient as a product with a reciprocal."""
+LAWS = {Op.MUL: (0.0, -0.0), Op.SUB: (0.0, -0.0), Op.DIV: (1.0,)}
+"""What x*0, x-x and x/x are, whatever x is."""
 COPIES = frozenset({Op.WHERE, Op.BITCAST})
 FEWER_BITS = 2.0**-9
 """The relative error of a product whose float32 factors keep 11 bits, as matrix units read them."""
@@ -98,7 +100,7 @@ def reads_copy(u: Node, profile: Profile) -> bool:
 def between(dtype: DType, profile: Profile, a: Sets, b: Sets, product: Sets) -> Sets:
     """Return the product of a and b inside a MULACC as the sum may read it."""
     tiny = tiny_results(Op.MUL, dtype, (a, b)) if dtype in profile.ftz else None
-    if profile.contract or dtype in profile.excess_precision:
+    if Op.MULACC in profile.contract or dtype in profile.excess_precision:
         product = unrounded(product, dtype)
     return flushed(product, dtype, tiny) if dtype in profile.ftz else product
 
@@ -106,13 +108,14 @@ def between(dtype: DType, profile: Profile, a: Sets, b: Sets, product: Sets) -> 
 def left(u: Node, profile: Profile, operands: Sequence[Sets], result: Sets) -> Sets:
     """Return the results of an op after the relaxations of a profile.
 
-    Under `profile.algebra` the constants that algebraic laws derive are accepted too. In a dtype of
+    The constants that the laws of `profile.algebra` derive are accepted too. In a dtype of
     `profile.ftz` what is subnormal before the rounding or after it may become a zero.
     """
     if not u.dtype.is_float or u.op in COPIES or is_copy(u):
         return result
-    if profile.algebra:
-        for value in _whatever(u):
+    law = _law(u) if profile.algebra else None
+    if law is not None and law in profile.algebra:
+        for value in LAWS[law]:
             same = np.full_like(result.lo, value)
             opened = result.any
             result = replace(united(result, Sets(same, same)), any=opened)
@@ -150,20 +153,22 @@ def _read(u: Node, s: Node, profile: Profile, sets: Sets) -> Sets:
 def _is_unrounded(u: Node, s: Node, profile: Profile) -> bool:
     if s.dtype in profile.excess_precision:
         return any(v.op not in AS_STORED for v in _made_by(s))
-    adds = u.op in SUMS or (isinstance(u.arg, ReduceArg) and u.arg.op is Op.ADD)
-    return profile.contract and adds and any(v.op in PRODUCTS for v in _made_by(s))
+    op = u.arg.op if isinstance(u.arg, ReduceArg) else u.op
+    return op in SUMS & profile.contract and any(v.op in PRODUCTS for v in _made_by(s))
 
 
-def _whatever(u: Node) -> tuple[float, ...]:
-    """Return the constants that algebraic laws derive for an op, whatever its operands are."""
+def _law(u: Node) -> Op | None:
+    """Return the op of the algebraic law that gives a node its value, whatever its operands are.
+
+    A sum with an opposite is a SUB, a product with a reciprocal a DIV.
+    """
     if u.op is Op.MUL:
         if any(all(map(_is_zero, _made_by(s))) for s in u.src):
-            return (0.0, -0.0)
-        return (1.0,) * _are_opposite(u, Op.RECIP)
+            return Op.MUL
+        return Op.DIV if _are_opposite(u, Op.RECIP) else None
     if u.op is Op.ADD:
-        return (0.0, -0.0) * _are_opposite(u, Op.NEG)
-    same = len(u.src) == 2 and u.src[0] is u.src[1]
-    return {Op.SUB: (0.0, -0.0), Op.DIV: (1.0,)}.get(u.op, ()) if same else ()
+        return Op.SUB if _are_opposite(u, Op.NEG) else None
+    return u.op if u.op in LAWS and u.src[0] is u.src[1] else None
 
 
 def _are_opposite(u: Node, op: Op) -> bool:

@@ -39,7 +39,7 @@ class Trees:
 
     def regrouped(self, u: Node, operands: list[Sets], result: Sets, at_result: AtResult) -> Sets:
         """Return the result of an op joined with the results of its regrouped tree."""
-        if not (self._profile.reassociate and u.op in KINDS and u.dtype.is_float):
+        if KINDS.get(u.op) not in self._profile.reassociate or not u.dtype.is_float:
             return result
         leaves: list[Sets] = []
         for k, (s, operand) in enumerate(zip(u.src, operands, strict=True)):

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 from uop.spec import uop  # noqa: F401
 from uop.spec.dtype import FLOATS, DType, dtypes
 from uop.spec.errors import UopError
-from uop.spec.latitude import STRICT, Profile
+from uop.spec.latitude import OPS_OF, STRICT, Profile
 from uop.spec.nearest import did_you_mean
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
@@ -50,7 +50,7 @@ def knob_values(name: str) -> str:
     """The values of a knob in words: `either, propagate or number`."""
     *first, last = _known(name)
     if isinstance(getattr(STRICT, name), frozenset):
-        return f"some of {', '.join([*first, last])}, separated by commas"
+        return f"some of {', '.join([*first, last])}, separated by commas, or all"
     return f"{', '.join(first)} or {last}"
 
 
@@ -61,7 +61,7 @@ def knob_choices(name: str) -> list[str]:
 
 def _knob_value(name: str, text: str) -> Any:
     known, is_set = _known(name), isinstance(getattr(STRICT, name), frozenset)
-    words = text.split(",") if is_set else [text]
+    words = [*known] if is_set and text == "all" else text.split(",") if is_set else [text]
     for word in words:
         if word not in known:
             raise ProfileError(f"profile: {name} expects {knob_values(name)}; found {word!r}")
@@ -74,8 +74,8 @@ def _known(name: str) -> Mapping[str, object]:
     if hint is bool:
         return {"true": True, "false": False}
     if hint == frozenset[Op]:
-        ops = (d for d in DECLARATIONS.values() if d.is_elementwise and d.decomposition)
-        return {d.op.name: d.op for d in ops}
+        ops = (d.op for d in DECLARATIONS.values() if d.is_elementwise and d.decomposition)
+        return {op.name: op for op in OPS_OF.get(name, ops)}
     if hint == frozenset[DType]:
         # A dtype without a wider one is not emulated.
         widest = dtypes.float64 if name == "excess_precision" else None

@@ -143,9 +143,9 @@ def test_a_backend_that_does_two_things_does_not_conform(tmp_path: Path) -> None
 
 def test_the_verdict_names_each_liberty_with_its_example(tmp_path: Path) -> None:
     report = judged(REGROUPING, tmp_path, "SUB", "float32")
-    assert report.profile == "max_nan=propagate cmp_nan=ieee reassociate=true"
+    assert report.profile == "max_nan=propagate cmp_nan=ieee reassociate=ADD"
     ((liberty, example),) = as_json(report)["summary"]["liberties"].items()
-    assert liberty == "reassociate=true"
+    assert liberty == "reassociate=ADD"
     assert example.startswith("(x + 1e8) - 1e8")
-    assert f"takes a liberty: reassociate=true: {example}" in summary(report, 60)
-    assert f"<li><code>reassociate=true</code>: {example}</li>" in page(report)
+    assert f"takes a liberty: reassociate=ADD: {example}" in summary(report, 60)
+    assert f"<li><code>reassociate=ADD</code>: {example}</li>" in page(report)

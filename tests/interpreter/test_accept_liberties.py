@@ -26,15 +26,17 @@ from uop.spec.args import DTypeArg, FlipArg, GetTupleArg, ReduceArg
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
-from uop.spec.text.profile_text import profile_of
+from uop.spec.text.profile_text import parse_profile, profile_of
 from uop.spec.uop import UOp, const, param
 
 F16, F32 = dtypes.float16, dtypes.float32
 N = 400
 X, Y, Z = (param(slot, (N,), F32) for slot in range(3))
 LEAST = np.float32(2.0**-126)
-CONTRACT, FLUSH = Profile(contract=True), Profile(ftz=frozenset({F32}))
-TREES, ALGEBRA = Profile(reassociate=True), Profile(algebra=True)
+CONTRACT, TREES, ALGEBRA = (
+    parse_profile(f"{knob}=all") for knob in ("contract", "reassociate", "algebra")
+)
+FLUSH = Profile(ftz=frozenset({F32}))
 EXCESS = Profile(excess_precision=frozenset({F16}))
 
 

@@ -173,7 +173,7 @@ def len_src(op: Op) -> int:
 
 
 PROFILES = [
-    *("contract=true", "reassociate=true", "algebra=true", "wmma=true", "decomposed=POW,SQRT"),
+    *("contract=all", "reassociate=all", "algebra=all", "wmma=true", "decomposed=POW,SQRT"),
     *("ftz=float32,float16", "excess_precision=float32,float16"),
 ]
 

@@ -37,8 +37,8 @@ def test_an_int_has_no_budget() -> None:
 def test_a_profile_prints_only_what_it_declares() -> None:
     assert str(STRICT) == "strict"
     floats = frozenset({dtypes.float32, dtypes.float16})
-    some = Profile(cmp_nan="ieee", contract=True, ftz=floats)
-    assert str(some) == "cmp_nan=ieee contract=true ftz=float16,float32"
+    some = Profile(cmp_nan="ieee", contract=frozenset({Op.SUB, Op.ADD}), ftz=floats)
+    assert str(some) == "cmp_nan=ieee contract=ADD,SUB ftz=float16,float32"
     others = Profile(decomposed=frozenset({Op.POW, Op.SQRT}), int_div="trunc", pad_fill="zero")
     assert others.declared() == {
         "decomposed": "POW,SQRT",
