@@ -5,7 +5,6 @@ from __future__ import annotations
 from uop.spec.args import PadFill
 from uop.spec.frontend.calls import composed
 from uop.spec.frontend.tensor import Tensor
-from uop.spec.ops.names import Op
 
 
 @composed("gemm")
@@ -51,20 +50,7 @@ def scatter_add(t: Tensor, idx: Tensor, val: Tensor) -> Tensor:
     return t + (mask * val.reshape(1, d)).sum(1)
 
 
-@composed("softmax")
-def softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """exp(x - max x) divided by its sum along an axis."""
-    e = (x - x.reduce(Op.MAX, axis)).exp()
-    return e / e.reduce(Op.ADD, axis)
-
-
-@composed("layer_norm")
-def layer_norm(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
-    """Normalise the last axis to mean 0 and variance 1, then scale by weight and add bias."""
-    n = x.shape[-1]
-    centred = x - x.reduce(Op.ADD, -1) / n
-    variance = (centred * centred).reduce(Op.ADD, -1) / n
-    return centred / (variance + epsilon).sqrt() * weight + bias
+softmax, layer_norm = Tensor.softmax, Tensor.layer_norm
 
 
 @composed("attention")

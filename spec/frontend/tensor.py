@@ -9,7 +9,7 @@ from types import EllipsisType
 from typing import Any, SupportsIndex, cast
 
 from uop.spec.args import Arg, Device, DTypeArg, LoadArg, PadFill, ReplicatedArg
-from uop.spec.conditions.labels import SHAPE_C1, TENSOR_C5, TENSOR_C9
+from uop.spec.conditions.labels import SHAPE_C1, TENSOR_C5
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import users_line
 from uop.spec.frontend import views
@@ -237,6 +237,22 @@ class Tensor(Unary, Values):
         chosen = tuple(sorted(views.reduced_axes(self.operand, axes)))
         return _reduce(self, Word(f"Kind.{kind}"), chosen)
 
+    # Compositions that are methods.
+
+    @composed("softmax")
+    def softmax(self, axis: int = -1) -> Tensor:
+        """exp(x - max x) divided by its sum along an axis."""
+        e = (self - self.reduce(Op.MAX, axis)).exp()
+        return e / e.reduce(Op.ADD, axis)
+
+    @composed("layer_norm")
+    def layer_norm(self, weight: Tensor, bias: Tensor, epsilon: float = 1e-5) -> Tensor:
+        """Normalise the last axis to mean 0 and variance 1, then scale by weight and add bias."""
+        n = self.shape[-1]
+        centred = self - self.reduce(Op.ADD, -1) / n
+        variance = (centred * centred).reduce(Op.ADD, -1) / n
+        return centred / (variance + epsilon).sqrt() * weight + bias
+
     # Memory and markers.
 
     def copy(self, device: Device) -> Tensor:
@@ -311,15 +327,8 @@ def _is_list(key: object) -> bool:
 
 @composed("matmul")
 def _matmul(a: Tensor, b: Tensor) -> Tensor:
-    """The last axis of a meets the last but one of b: both get axes of size 1, MUL broadcasts
-    them, and the products are summed.
-    """
-    if not a.ndim or not b.ndim or a.shape[-1] != b.shape[-2:][0]:
-        raise TENSOR_C9.error("@", f"{list(a.shape)} {list(b.shape)}", users_line())
-    if b.ndim == 1:
-        return (a * b).sum(-1)
-    rows = a.reshape(*a.shape, 1)
-    return (rows * b.reshape(*b.shape[:-2], *[1] * (a.ndim > 1), *b.shape[-2:])).sum(-2)
+    """MUL broadcasts both, with axes of size 1 between, and REDUCE adds the products."""
+    return Tensor(views.matmul(a.operand, b.operand))
 
 
 @composed("binaryelementwise", kind=Word("Kind.MINIMUM"))

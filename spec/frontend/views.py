@@ -9,7 +9,7 @@ from types import EllipsisType
 from typing import SupportsIndex
 
 from uop.spec.args import FlipArg, PadArg, PadFill, PermuteArg, ReduceArg
-from uop.spec.conditions.labels import TENSOR_C3
+from uop.spec.conditions.labels import TENSOR_C3, TENSOR_C9
 from uop.spec.errors import InvalidError, users_line
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import fixed
@@ -77,6 +77,19 @@ def dropped(t: UOp, axes: Axes) -> UOp:
     """Drop these axes, which have size 1."""
     gone = reduced_axes(t, axes)
     return reshaped(t, [dim for axis, dim in enumerate(t.shape) if axis not in gone])
+
+
+def matmul(a: UOp, b: UOp) -> UOp:
+    """The last axis of a meets the last but one of b: both get axes of size 1, MUL broadcasts
+    them, and the products are summed. InvalidError TENSOR.c9 where these axes differ in size.
+    """
+    if not a.shape or not b.shape or a.shape[-1] != b.shape[-2:][0]:
+        raise TENSOR_C9.error("@", f"{list(a.shape)} {list(b.shape)}", users_line())
+    if len(b.shape) > 1:
+        b = reshaped(b, (*b.shape[:-2], *[1] * (len(a.shape) > 1), *b.shape[-2:]))
+        a = reshaped(a, (*a.shape, 1))
+    axis = -2 if len(b.shape) > 1 else -1
+    return dropped(folded(UOp(Op.MUL, a, b), Op.ADD, axis), axis)
 
 
 def reduced_axes(t: UOp, axes: Axes) -> list[int]:

@@ -4,7 +4,7 @@
     | ^ &        OR XOR AND
     << >>        SHL SHR
     + -          ADD SUB
-    * / // %     MUL DIV IDIV MOD
+    * / // %     MUL DIV IDIV MOD; a @ b is the matrix product
     - ! ~        NEG NOT, all bits flipped
     **           POW
     dtype(x)     a constant of that dtype, or a CAST;  u8 i8 f32 bf16 and so on are short names
@@ -39,6 +39,7 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import DTYPES, INTS, VALUES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError, MalformedError
+from uop.spec.frontend.views import matmul
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.text.codec import decode_fields, decode_scalar, required_fields
@@ -62,7 +63,7 @@ _TOKEN = re.compile(
         | [0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)
     | (?P<name>[A-Za-z_][A-Za-z0-9_]*)
     | (?P<string>"[^"\\]*")
-    | (?P<mark>\*\*|//|<<|>>|[=!<>]=|[-+*/%&|^~!<>()\[\],=])
+    | (?P<mark>\*\*|//|<<|>>|[=!<>]=|[-+*/%@&|^~!<>()\[\],=])
     | (?P<end>$)
     | (?P<bad>.)
     )""",
@@ -89,12 +90,14 @@ class Token(NamedTuple):
         return str(int(self.text, 16)) if is_hex else self.text
 
 
-def tokens(text: str) -> list[Token]:
+def tokens(source: str) -> list[Token]:
     """The tokens of a text, the last of kind `end`; MalformedError for text that is no token."""
     found: list[Token] = []
-    for match in _TOKEN.finditer(text):
+    for match in _TOKEN.finditer(source):
         kind = match.lastgroup or "bad"
-        token = Token(kind, match[kind], match.start(kind) + 1)
+        small = match[kind].lower()
+        text = small if kind == "name" and small in WORDS else match[kind]
+        token = Token(kind, text, match.start(kind) + 1)
         found.append(token)
         if kind == "bad":
             raise MalformedError(f"unexpected {token.text!r}", 1, token.column)
@@ -141,27 +144,29 @@ INDICES = frozenset(
 """The names of shape, offset and index operands in declarations and in the words of editions."""
 
 WORDS = ("true", "false", "inf", "nan")
-"""The values that are written as words."""
+"""The values that are written as words, in any case of letters."""
 
 CHOICES = frozenset(
     name for kind in (Op, AddrSpace, AxisType, PadFill, Unit) for name in kind.__members__
 )
 """The enum names that an arg field may have, in capitals or not."""
 
-_LEVELS = (
+MATMUL = "@"
+"""The operator that is several nodes."""
+_LEVELS: tuple[dict[str, Op | None], ...] = (
     {"==": Op.CMPEQ, "!=": Op.CMPNE, "<": Op.CMPLT, "<=": Op.CMPLE, ">": Op.CMPGT, ">=": Op.CMPGE},
     {"|": Op.OR},
     {"^": Op.XOR},
     {"&": Op.AND},
     {"<<": Op.SHL, ">>": Op.SHR},
     {"+": Op.ADD, "-": Op.SUB},
-    {"*": Op.MUL, "/": Op.DIV, "//": Op.IDIV, "%": Op.MOD},
+    {"*": Op.MUL, "/": Op.DIV, "//": Op.IDIV, "%": Op.MOD, MATMUL: None},
 )
 _BINARY = {mark: (level, op) for level, marks in enumerate(_LEVELS) for mark, op in marks.items()}
 """The binding level of each operator, and its op."""
-OPERATORS = {op: mark for mark, (_, op) in _BINARY.items()}
+OPERATORS = {op: mark for mark, (_, op) in _BINARY.items() if op is not None}
 """The mark of each op that has one between its operands."""
-_NO_OPERATOR = (-1, Op.NOOP)
+_NO_OPERATOR = (-1, None)
 
 
 def read_expression(text: str, scope: Scope | None = None) -> UOp:
@@ -223,7 +228,8 @@ class _Reader:
             if level < least:
                 return left
             self._next()
-            left = self._apply(op.name, [left, self.binary(level + 1)])
+            operands = [left, self.binary(level + 1)]
+            left = self._matmul(operands) if op is None else self._apply(op.name, operands)
             if level == 0:
                 # Comparisons do not chain.
                 return left
@@ -393,6 +399,10 @@ class _Reader:
         src = [self.settled(v, alone.get(n, wanted)) for v, n in zip(operands, named, strict=True)]
         arg = self._arg(name, literals or {}, src, column)
         return self._scope.build(name, tuple(src), arg, None)
+
+    def _matmul(self, operands: list[_Open]) -> UOp:
+        a, b = (self.settled(v, self._wanted(operands)) for v in operands)
+        return matmul(a, b)
 
     def _arg(
         self, name: str, literals: Mapping[str, Literal], src: list[UOp], column: int

@@ -48,7 +48,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _BOOLS = {"true": True, "false": False}
-
+_FLOATS = ("nan", "inf", "+inf", "-inf")
+"""Floats that are words, which may be in any case of letters."""
 
 MOST_TOKENS = 1 << 22
 """The most tokens of a line: larger data stand in one word, `base64:` or `zlib:`."""
@@ -169,7 +170,9 @@ class Line:
             return self._integer(self.next())
         if token.kind == "word":
             self.next()
-            return _BOOLS[token.text] if token.text in _BOOLS else Word(token.text)
+            small = token.text.lower()
+            text = small if small in _FLOATS else token.text
+            return _BOOLS[text] if text in _BOOLS else Word(text)
         if token.kind == "string":
             self.next()
             try:

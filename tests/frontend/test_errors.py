@@ -56,8 +56,8 @@ def test_devices_that_differ_are_named_at_the_expression() -> None:
 def test_an_inserted_node_names_its_function_and_why() -> None:
     a, b = Tensor([[1, 2, 3]]), Tensor([[1], [2], [3]])
     assert made_by(lambda: a.cast(dtypes.int8) @ b) == [
-        "matmul(a=int8[1, 3], b=int32[3, 1]): The last axis of a meets the last but one of b: "
-        "both get axes of size 1, MUL broadcasts them, and the products are summed."
+        "matmul(a=int8[1, 3], b=int32[3, 1]): MUL broadcasts both, with axes of size 1 between, "
+        "and REDUCE adds the products."
     ]
     (made,) = made_by(lambda: a.expand(2, 2, 2))
     assert made.startswith("expand(x=int32[1, 3], shape=(2, 2, 2)): EXPAND takes as many")

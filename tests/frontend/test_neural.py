@@ -40,9 +40,9 @@ def softmax(row: list[Any]) -> list[Any]:
 
 def test_softmax() -> None:
     x = Tensor(X)
-    agree(compositions.softmax(x), {x: X}, np.array([softmax(row) for row in elements(X, ball)]))
+    agree(x.softmax(), {x: X}, np.array([softmax(row) for row in elements(X, ball)]))
     columns = np.array([softmax(column) for column in elements(X, ball).T]).T
-    agree(compositions.softmax(x, 0), {x: X}, columns)
+    agree(x.softmax(0), {x: X}, columns)
 
 
 def test_layer_norm() -> None:
@@ -53,7 +53,7 @@ def test_layer_norm() -> None:
         variance = sum(((v - mean) ** 2 for v in row), arb(0)) / 4
         scaled = [(v - mean) / (variance + arb(0.5)).sqrt() for v in row]
         rows.append([v * ball(s) + ball(o) for v, s, o in zip(scaled, Y[0], Y[1], strict=True)])
-    agree(compositions.layer_norm(x, w, b, 0.5), {x: X, w: Y[0], b: Y[1]}, np.array(rows))
+    agree(x.layer_norm(w, b, 0.5), {x: X, w: Y[0], b: Y[1]}, np.array(rows))
 
 
 def test_attention() -> None:
@@ -100,8 +100,8 @@ def test_windows() -> None:
 
 
 def test_softmax_of_large_numbers_is_no_nan() -> None:
-    assert compositions.softmax(Tensor([1000.0, 0.0])).tolist() == [1.0, 0.0]
-    assert Fraction(compositions.softmax(Tensor([5.0, 5.0])).tolist()[0]) == Fraction(1, 2)
+    assert Tensor([1000.0, 0.0]).softmax().tolist() == [1.0, 0.0]
+    assert Fraction(Tensor([5.0, 5.0]).softmax().tolist()[0]) == Fraction(1, 2)
 
 
 def test_the_hyperbolic_tangent_of_a_constant_tensor() -> None:

@@ -77,6 +77,21 @@ def test_what_an_expression_builds(text: str, expected: UOp) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[1, 2] @ [3, 4]", 11),
+        ("[[1, 2], [3, 4]] @ [5, 6]", [17, 39]),
+        ("[1, 2] @ [[3, 4], [5, 6]]", [13, 16]),
+        ("2 * [[1, 2]] @ [[3], [4]]", [[22]]),
+        ("[u8(16)] @ [u8(16)]", 0),
+        ("[[[1, 2]], [[3, 4]]] @ [[5], [6]]", [[[17]], [[39]]]),
+    ],
+)
+def test_a_matrix_product(text: str, expected: object) -> None:
+    assert evaluate(read_expression(text)).tolist() == expected  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
     ("text", "dtype"),
     [
         ("1", dtypes.int32),
@@ -92,6 +107,9 @@ def test_what_an_expression_builds(text: str, expected: UOp) -> None:
         ("bf16(1) ** 2", dtypes.bfloat16),
         ("1 < 2", dtypes.bool),
         ("index(1) // 2", dtypes.index),
+        ("[1] @ [0.5]", dtypes.float32),
+        ("f16(1) + Inf", dtypes.float16),
+        ("!True", dtypes.bool),
     ],
 )
 def test_the_dtype_of_numbers(text: str, dtype: DType) -> None:
@@ -106,6 +124,8 @@ def test_the_dtype_of_numbers(text: str, dtype: DType) -> None:
         ("f32(0x1.8p1)", 0x40400000),
         ("f32(inf)", 0x7F800000),
         ("f32(-inf)", 0xFF800000),
+        ("f32(-Inf)", 0xFF800000),
+        ("f32(NaN)", 0x7FC00000),
         ("f32(nan:0x7f800001)", 0x7F800001),
         ("u8(0xff)", 0xFF),
         ("i8(-128)", 0x80),
@@ -210,6 +230,9 @@ def test_what_is_outside_the_grammar_is_refused_in_its_place(
         ("-true", "NEG.c1"),
         ("f32(1) & 1", "AND.c1"),
         ("[1, 2] + [1, 2, 3]", "ADD.c3"),
+        ("[1, 2] @ [1, 2, 3]", "TENSOR.c9"),
+        ("1 @ [1]", "TENSOR.c9"),
+        ("[f32(1)] @ [u8(1)]", "MUL.c2"),
         ("bitcast(u8(1), f32)", "BITCAST.c2"),
     ],
 )

@@ -101,6 +101,18 @@ def test_numbers_are_scoped_to_a_case() -> None:
         parse_file(one + "case b\n%1 = NEG %0\n")
 
 
+def test_floats_that_are_words_are_in_any_case() -> None:
+    f = "%0 = PARAM [4] {slot=0, dtype=float32} : float32[4]\n"
+    written = "input 0 = [NaN,-Inf,INF,nan]\naccept 0 = NaN\n"
+    (case,) = parse_file(f + written).cases
+    assert print_file(UopFile((case,))) == f + written.replace("NaN,-Inf,INF,nan", PRINTED).lower()
+    assert parse(f"{f}%1 = CONST {{value=Inf, dtype=float32}}\n%2 = MUL %0, %1").dtype is F32
+
+
+PRINTED = "nan:0x7fc00000,-inf,inf,nan:0x7fc00000"
+F32 = dtypes.float32
+
+
 def test_a_file_without_case_holds_one() -> None:
     (case,) = parse_file("%0 = PARAM [2] {slot=0, dtype=int8}\ninput 0 = [1, -1]").cases
     assert case.id == ""

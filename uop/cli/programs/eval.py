@@ -17,12 +17,14 @@ def command(edition: str, expression: tuple[str, ...]) -> None:
     """Evaluate one expression and print what a backend may return.
 
     A number takes the dtype of the other operand; u8(200), f16(0.1) and bool(true) have their own.
-    A dtype around a value is a CAST. Operators are those of Python, [1, 2, 3] is a STACK, and every
-    op is a function. Fields of its arg stand behind the operands; a bare word is the first field.
+    A dtype around a value is a CAST. Operators are those of Python, also @; [1, 2, 3] is a STACK,
+    and every op is a function. Fields of its arg stand behind the operands; a bare word is the first
+    field.
 
     \b
     uop eval 'u8(200) + u8(100)'
     uop eval 'max(nan, 1.0)'
+    uop eval '[[1, 2], [3, 4]] @ [5, 6]'
     uop eval 'bitcast(1.0, u32)'
     uop eval 'reduce(max, [1, nan])'
     uop eval 'pad([1, 2], [1], [4], zero)'
