@@ -50,6 +50,8 @@ _TOKEN = re.compile(
 _BOOLS = {"true": True, "false": False}
 _FLOATS = ("nan", "inf", "+inf", "-inf")
 """Floats that are words, which may be in any case of letters."""
+_FLOAT = re.compile(r"[-+]?(?:[0-9].*|inf)|nan(?::.*)?", re.IGNORECASE)
+"""A word that is a float, or is meant as one."""
 
 MOST_TOKENS = 1 << 22
 """The most tokens of a line: larger data stand in one word, `base64:` or `zlib:`."""
@@ -124,6 +126,11 @@ class Line:
         found = self.at(mark)
         self._position += found
         return found
+
+    def at_float(self) -> bool:
+        """Whether a float is next: an integer has no point, no exponent, and is another token."""
+        token = self.peek()
+        return token.kind == "word" and _FLOAT.fullmatch(token.text) is not None
 
     def need(self, mark: str) -> None:
         if not self.take(mark):

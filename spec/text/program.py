@@ -5,6 +5,9 @@
 
 The part after the colon is derived: it may be left out, but must not differ from what the rules
 derive. An optional tag ends the line: `!"tag"`.
+
+An operand may be a number, which stands for a CONST. An integer is of dtype index. One with a point
+or an exponent, inf or nan has the float dtype of the other operands.
 """
 
 from __future__ import annotations
@@ -15,12 +18,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from reprlib import repr as _repr
 
-from uop.spec.args import Arg
+from uop.spec.args import Arg, ConstArg
 from uop.spec.conditions.labels import TEXT_C1
+from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, users_line
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Operands
-from uop.spec.text.codec import decode_fields, op_named, shown
+from uop.spec.text.codec import decode_fields, decode_scalar, op_named, shown
 from uop.spec.text.literal import Line, Literal, Quoted, Token, Word, print_literal
 from uop.spec.text.printer import Printer, derived, print_node, print_tag
 from uop.spec.uop import UOp, checked_root, dims, index_const
@@ -215,15 +219,17 @@ class Scope:
         return number, name.text, src, arg
 
     def _operands(self, line: Line) -> tuple[UOp, ...]:
-        if not _operand_next(line):
-            return ()
-        src = [self.operand(line)]
-        while line.take(","):
-            src.append(self.operand(line))
-        return tuple(src)
+        """Parse the operands. A float in place has the one float dtype of the others."""
+        found: list[UOp | Token] = []
+        while line.take(",") if found else _operand_next(line):
+            found.append(line.next() if line.at_float() else self.operand(line))
+        known = {u.dtype: None for u in found if isinstance(u, UOp)}
+        return tuple([u if isinstance(u, UOp) else _float_const(u, known, line) for u in found])
 
     def operand(self, line: Line) -> UOp:
-        """Read an operand: a node by its number, an integer, or integers in brackets."""
+        """Read an operand that is no float: a node by its number, an integer, or integers in
+        brackets.
+        """
         token = line.peek()
         if token.kind == "node":
             return self.numbered(int(line.next().text[1:]), line, token)
@@ -234,7 +240,7 @@ class Scope:
                 return dims(_read_integers(line))
         except ValueError as error:
             raise line.fail(str(error), token) from None
-        raise line.fail(f"expected an operand: %N, an integer or [...], found {token}")
+        raise line.fail(f"expected an operand: %N, a number or [...], found {token}")
 
     def numbered(self, number: int, line: Line, token: Token | None = None) -> UOp:
         """A node by its number, as an operand."""
@@ -289,7 +295,20 @@ def _operand_in_place(text: str) -> UOp:
 
 
 def _operand_next(line: Line) -> bool:
-    return line.peek().kind in ("node", "int", "string") or line.at("[")
+    return line.peek().kind in ("node", "int", "string") or line.at("[") or line.at_float()
+
+
+def _float_const(token: Token, known: Collection[DType], line: Line) -> UOp:
+    """The constant of a float that stands as an operand; the other operands have these dtypes."""
+    dtype, *others = [d for d in known if d.is_float] or [dtypes.void]
+    if others or dtype is dtypes.void:
+        names = ", ".join(d.name for d in known) or "none"
+        raise line.fail(f"expected other operands of one float dtype, found {names}", token)
+    try:
+        bits = decode_scalar(Word(token.text.lower()), dtype)
+    except MalformedError as error:
+        raise line.fail(error.message, token) from None
+    return UOp(Op.CONST, arg=ConstArg(bits, dtype))
 
 
 def read_fields(line: Line) -> dict[str, Literal] | None:

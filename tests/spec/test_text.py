@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -93,6 +95,46 @@ def test_constant_shapes_and_indices_are_written_in_place() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("dtype", "written", "bits"),
+    [
+        ("float32", "1.44", 0x3FB851EC),
+        ("float16", "1.", 0x3C00),
+        ("float64", "-1e0", 0xBFF0000000000000),
+        ("float32", "-0.0", 0x80000000),
+        ("float32", "0x1.8p+1", 0x40400000),
+        ("bfloat16", "-Inf", 0xFF80),
+        ("float32", "NaN", 0x7FC00000),
+        ("float32", "nan:0x7f800001", 0x7F800001),
+        ("float16", "1e9", 0x7C00),
+    ],
+)
+def test_a_float_in_place_has_the_dtype_of_the_other_operand(
+    dtype: str, written: str, bits: int
+) -> None:
+    x, number = param(0, (2,), DTYPES[dtype]), UOp(Op.CONST, arg=ConstArg(bits, DTYPES[dtype]))
+    head = f"%0 = PARAM [2] {{slot=0, dtype={dtype}}}\n"
+    assert parse(f"{head}%1 = MUL %0, {written}") is UOp(Op.MUL, x, number)
+    swapped = UOp(Op.SUB, number, x)
+    assert parse(f"{head}%1 = SUB {written}, %0 : {dtype}[2]") is swapped
+    assert f"= CONST {{value={print_value(number)}, dtype={dtype}}}" in print_program(swapped)
+    assert parse(print_program(swapped)) is swapped
+
+
+def print_value(number: UOp) -> str:
+    found = re.search("value=([^,]+)", print_program(number))
+    assert found is not None
+    return found[1]
+
+
+def test_a_condition_does_not_give_a_float_its_dtype() -> None:
+    chosen = parse(
+        "%0 = PARAM [2] {slot=0, dtype=bool}\n%1 = PARAM [2] {slot=1, dtype=float16}\n"
+        "%2 = WHERE %0, 0.5, %1"
+    )
+    assert chosen.src[1] is const(0.5, dtypes.float16)
+
+
 def test_a_root_and_a_tagged_constant_have_their_own_lines() -> None:
     assert print_program(dims((2, 3))) == "%0 = STACK 2, 3 : index[2]\n"
     assert print_program(index_const(7)) == "%0 = CONST {value=7, dtype=index} : index[]\n"
@@ -128,6 +170,19 @@ MALFORMED = [
     (P + "%1 = NEG %2\n%2 = NEG %0", 2, 10, "%2 is not defined before this line"),
     (P + "%0 = NEG %0", 2, 1, "%0 is defined twice"),
     (P + "%1 = NEG %0\n%2 = SIN %0", 2, 1, "%1 is used by no node and is not the last"),
+    (P + "%1 = MUL %0, 1.4.4", 2, 17, "unexpected '.4'"),
+    (P + "%1 = CMPLT %0, 1.5\n%2 = WHERE %1, 1.0, 2", 3, 16, "found bool, index"),
+    (P + "%1 = NEG 1.5", 2, 10, "expected other operands of one float dtype, found none"),
+    (P.replace("float32", "int8") + "%1 = MUL %0, 1.5", 2, 14, "one float dtype, found int8"),
+    (P.replace("float32", "fp8e4m3") + "%1 = MUL %0, inf", 2, 14, "no infinity in fp8e4m3"),
+    (P + "%1 = MUL %0, nan:0x1", 2, 14, "expected the bits of a NaN of float32, found nan:0x1"),
+    (P + "%1 = MUL %0, fill:1.0", 2, 14, "expected an operand: %N, a number or [...]"),
+    (
+        P + "%1 = CAST %0 {dtype=float16}\n%2 = STACK %0, %1, 1.5",
+        3,
+        20,
+        "of one float dtype, found float32, float16",
+    ),
     ("%0 = CONST {value=nan, dtype=int32}", 1, 12, "expected an integer, found nan"),
     ("%0 = CONST {value=1.5, dtype=int32}", 1, 12, "expected an integer, found 1.5"),
     ("%0 = CONST {value=0x1p+0, dtype=int32}", 1, 12, "expected an integer, found 0x1p+0"),

@@ -18,8 +18,8 @@ def command(edition: str, expression: tuple[str, ...]) -> None:
 
     A number takes the dtype of the other operand; u8(200), f16(0.1) and bool(true) have their own.
     A dtype around a value is a CAST. Operators are those of Python, also @; [1, 2, 3] is a STACK,
-    and every op is a function. Fields of its arg stand behind the operands; a bare word is the first
-    field.
+    and every op is a function. Fields of its arg stand behind the operands; a bare word is the
+    first field.
 
     \b
     uop eval 'u8(200) + u8(100)'
