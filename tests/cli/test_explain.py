@@ -1,13 +1,16 @@
 """`uop explain`: pages on a screen, an op on values, and what it refuses."""
 
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from uop.conformance.reference.comparison import comparison
 from uop.spec.documents.decisions import decisions
 from uop.spec.documents.rows import Standing, rows
+from uop.spec.registry import DECLARATIONS
 
 
 def test_an_op_is_explained(uop: Any) -> None:
@@ -209,3 +212,52 @@ def test_bad_input_is_exit_2(uop: Any, arguments: list[str], said: str) -> None:
     assert said in outcome.err
     assert "site-packages" not in outcome.err
     assert outcome.out == ""
+
+
+def test_two_ops_are_compared(uop: Any) -> None:
+    lines = [" ".join(line.split()) for line in uop("explain", "idiv", "MOD").out.splitlines()]
+    assert lines[:4] == ["IDIV and MOD", "", "differs", "IDIV MOD"]
+    # -128 // 127 is -2, and 126 remains; the last value shown is not the last that differs.
+    assert "int8 (-128, 127) -2 126" in lines
+    assert "12 more ... ..." in lines
+    assert lines[-1] == "MOD a - b * floor(a / b): the sign of the divisor."
+
+
+@pytest.mark.parametrize(
+    ("names", "row"),
+    [
+        (("ADD", "SIN"), "operands A, B A"),
+        (("SHRINK", "PAD"), "arg - fill: INVALID|ZERO = INVALID"),
+        (("CMPLT", "ADD"), "dtype bool that of A"),
+        (("NEG", "NOT"), "fp8e5m2 index bool meaning"),
+        (("REDUCE", "RESHAPE"), "shape that of T, 1 on the folded axes the numbers of s'"),
+        (("IDIV", "MUL"), "no value Elements whose divisor is 0. -"),
+        (("max", "add"), "float32 (-inf, nan) -inf or nan nan"),
+        (("case", "program"), "program A compiled kernel:"),
+        (("PERMUTE.c1", "ADD"), "ADD a + b; integers wrap, on bool OR."),
+        (("ADD", "add"), "ADD a + b; integers wrap, on bool OR."),
+    ],
+)
+def test_what_differs_is_a_row(uop: Any, names: tuple[str, str], row: str) -> None:
+    outcome = uop("explain", *names)
+    assert outcome.code == 0
+    assert row in " ".join(outcome.out.split())
+
+
+def test_of_every_two_ops_each_fact_is_compared_both_ways() -> None:
+    for a, b in pairwise(DECLARATIONS.values()):
+        there, back = comparison(("", ""), a, b), comparison(("", ""), b, a)
+        for one, other in zip(there.sections, back.sections, strict=True):
+            swapped = [(title, y, x) for title, x, y in other.table] if len(one.header) > 2 else []
+            assert not swapped or sorted(swapped) == sorted(one.table)
+
+
+def test_one_value_is_a_value_and_an_unknown_name_is_refused(uop: Any) -> None:
+    for word in ("nan", "Inf", "true", "u8(3)", "invalid", "-1"):
+        assert not uop("explain", "NEG" if word != "true" else "NOT", word).out.startswith(
+            "NEG and"
+        )
+    outcome = uop("explain", "ADD", "ad")
+    assert outcome.code == 2
+    assert "nothing is called 'ad'; near: " in outcome.err
+    assert uop("explain", "ADD", "MUL", "--dtype", "int8").code == 2

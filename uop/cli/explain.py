@@ -16,6 +16,7 @@ from uop.cli.programs.files import edition_option, native_option
 
 if TYPE_CHECKING:
     from uop.conformance.reference.answers.call import Call
+    from uop.conformance.reference.page import Page
     from uop.conformance.reference.section import Section
     from uop.conformance.suite.own_cases import AnyCase, OwnCases
     from uop.spec.dtype import DType
@@ -114,11 +115,13 @@ def command(
 
     NAME is an op (PERMUTE), a word of an edition (VECTORIZE), a label (PERMUTE.c1), a decision
     (D-030), a knob (max_nan), a word of this project (constrained, figures), or a row of a document
-    (2026-05/movement/PAD). With values it evaluates the op on them. For the id of a case it shows
-    step by step what one element may be and which knobs change it; one of your own needs --cases.
+    (2026-05/movement/PAD). Two names are compared. With values it evaluates the op on them. For the
+    id of a case it shows step by step what one element may be and which knobs change it; one of
+    your own needs --cases.
 
     \b
     uop explain figures
+    uop explain IDIV MOD
     uop explain IDIV -7 2 --dtype int8
     uop explain CAST 300 --to uint8 --backend opencl
     uop explain MAX nan invalid --dtype float16
@@ -132,6 +135,8 @@ def command(
         explain_case(name, seed, own, element, (batch or 0, output or 0), profile)
     elif any(o is not None for o in (element, batch, output, profile, folder, edition or None)):
         raise click.UsageError(f"{', '.join(OF_A_CASE)} are for a case")
+    elif len(values) == 1 and is_name(values[0]) and not (dtype or to or backends):
+        explain_two(name, values[0])
     elif values:
         explain_values(name, values, dtype, to, backends)
     elif dtype or to or backends:
@@ -145,7 +150,27 @@ def explain_name(name: str) -> None:
     from uop.conformance.reference.find import find
     from uop.conformance.reference.page import page_of
 
-    page = page_of(find(name))
+    print_page(page_of(find(name)))
+
+
+def explain_two(name: str, other: str) -> None:
+    """Print what differs between the subjects of two names."""
+    from uop.conformance.reference.comparison import comparison
+    from uop.conformance.reference.find import find
+
+    print_page(comparison((name, other), find(name), find(other)))
+
+
+def is_name(word: str) -> bool:
+    """Whether a word behind a name is another name: a value is a number, a word or a call."""
+    from uop.conformance.reference.answers.call import INVALID
+    from uop.spec.text.expression import WORDS
+
+    is_value = word.casefold() in (*WORDS, INVALID) or any(c in word for c in "([:")
+    return word[:1].isalpha() and not is_value
+
+
+def print_page(page: Page) -> None:
     lines = [page.title, *([f"  {page.lead}"] if page.lead else [])]
     for section in page.sections:
         lines += ["", *section_lines(section)]
