@@ -117,6 +117,10 @@ class Line:
             self._position += 1
         return token
 
+    def rest(self) -> list[Token]:
+        """The tokens from here on, the last of kind `end` with the comment."""
+        return self._tokens[self._position :]
+
     def at(self, mark: str) -> bool:
         token = self.peek()
         return token.kind == "mark" and token.text == mark

@@ -43,18 +43,22 @@ from uop.spec.uop import UOp
 
 
 def read_file(path: str | Path, edition: str = "") -> UopFile:
-    """Read a file. OSError if it cannot be opened, else the errors of `parse_file`, as for one of
+    """Read a file. The errors of `read_text` and of `parse_file`."""
+    return parse_file(read_text(path), str(path), edition)
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file. OSError if it cannot be opened, MalformedError if it is no UTF-8 or has
     more than `MOST_BYTES`.
     """
     data = read_bytes(path)
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         data = error.object
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - data.rfind(b"\n", 0, error.start)
         raise MalformedError("expected UTF-8 text", line, column, str(path)) from None
-    return parse_file(text, str(path), edition)
 
 
 def write_file(path: str | Path, file: UopFile) -> None:
@@ -116,7 +120,8 @@ SIZE_OF_SET, POINTER = 256, 8
 """The bytes that a set takes, and that an element takes for the set that it has."""
 LONGEST_SET = 200
 """The most characters of the text of a set: four values and their punctuation."""
-_DIRECTIVE = re.compile(r"\s*([a-z]+)(?:\s+|$)(.*)", re.DOTALL)
+DIRECTIVE = re.compile(r"\s*([a-z]+)(?:\s+|$)(.*)", re.DOTALL)
+"""A line that is no node: its word and the rest."""
 _KNOWN = "case, profile, input, expect, accept, undefined or invalid"
 _OPENS = ("case", "edition")
 
@@ -184,7 +189,7 @@ class _Reader:
         if not stripped or stripped.startswith(";"):
             self._read_comment(stripped)
             return
-        match = _DIRECTIVE.fullmatch(text)
+        match = DIRECTIVE.fullmatch(text)
         if match is not None and match[1] in _OPENS:
             name, column = match[2].partition(";")[0].strip(), match.start(1) + 1
             if name.split() != [name]:

@@ -12,6 +12,7 @@ COMMANDS = {
         PROGRAMS,
         "Compile a program and print its source, or the program that a stage leaves.",
     ),
+    "fmt": (PROGRAMS, "Format files of programs: spaces, empty lines, derived parts."),
     "time": (PROGRAMS, "Time the kernels of a program, one row for each."),
     "view": (PROGRAMS, "Write how a program is compiled as one HTML page."),
     "backends": (SUITE, "List the backends and say which packages they lack."),
