@@ -1,7 +1,8 @@
 """Writes the generated pages of the folder docs: `python -m uop.conformance.reference.docs docs`.
 
 A page in docs/ops has what `uop explain` prints about an op, and a drawing of its example;
-docs/glossary.md has every word of the glossary, docs/rules.md the rules of the compiler's table.
+docs/glossary.md has every word of the glossary, docs/rules.md the rules of the compiler's table,
+docs/editors the grammar of program files.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from uop.conformance.reference.find import rule_names
 from uop.conformance.reference.glossary import chapters, legend
+from uop.conformance.reference.grammar import GRAMMAR, grammar
 from uop.conformance.reference.page import FINDINGS, Page, op_page, rule_page
 from uop.conformance.reference.section import Section
 from uop.conformance.reference.words import field_words
@@ -69,6 +71,7 @@ The `value` of a CONST is a number, `true` or `false`; of a float dtype it is a 
 def files() -> dict[str, str]:
     """Every generated file by its path in the folder docs."""
     pages = {GLOSSARY: glossary(), RULES: rules()}
+    pages[GRAMMAR] = grammar()
     pages |= {f"{OPS}/{INDEX}": _index(), f"{OPS}/{ARGS}": _args()}
     for op, declaration in DECLARATIONS.items():
         page = op_page(declaration)
@@ -93,8 +96,8 @@ def stale(folder: Path, wanted: dict[str, str]) -> list[str]:
     """The paths in a folder that are missing, changed, or left over in ops."""
     there = {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
-        for path in [folder / GLOSSARY, folder / RULES, *(folder / OPS).rglob("*")]
-        if path.suffix in (".md", ".svg") and path.is_file()
+        for path in [*map(folder.joinpath, (GLOSSARY, RULES, GRAMMAR)), *(folder / OPS).rglob("*")]
+        if path.suffix in (".md", ".svg", ".json") and path.is_file()
     }
     return sorted(p for p in wanted.keys() | there.keys() if wanted.get(p) != there.get(p))
 

@@ -122,7 +122,8 @@ LONGEST_SET = 200
 """The most characters of the text of a set: four values and their punctuation."""
 DIRECTIVE = re.compile(r"\s*([a-z]+)(?:\s+|$)(.*)", re.DOTALL)
 """A line that is no node: its word and the rest."""
-_KNOWN = "case, profile, input, expect, accept, undefined or invalid"
+DIRECTIVES = ("case", "profile", "input", "expect", "accept", "undefined", "invalid")
+"""The words of these lines behind the edition."""
 _OPENS = ("case", "edition")
 
 
@@ -275,7 +276,8 @@ class _Reader:
         elif word.text == "invalid":
             case.invalid = _known_label(line, labels())
         else:
-            raise line.fail(f"expected %N, {_KNOWN}, found {word}", word)
+            known = f"{', '.join(DIRECTIVES[:-1])} or {DIRECTIVES[-1]}"
+            raise line.fail(f"expected %N, {known}, found {word}", word)
         line.need_end()
 
 
