@@ -10,7 +10,6 @@ import numpy as np
 
 from uop.conformance.profile.probe import (
     NAN,
-    Operand,
     Probe,
     Witness,
     data,

@@ -39,6 +39,9 @@ LONG = 4
 """An axis of fewer elements is no condition: most programs that compute something have it."""
 
 
+CALLED = "a FUNCTION is called"
+
+
 class Of(Enum):
     """In what a neighbour differs: it lacks a thing, or has another dtype or op."""
 
@@ -95,7 +98,7 @@ def _lacking_one_thing(repro: Candidate) -> Iterator[Neighbour]:
     except UopError:
         return
     if any(u.op is Op.FUNCTION for u in outside(repro.root)):
-        yield Neighbour("a FUNCTION is called", partial(_without_functions, repro))
+        yield Neighbour(CALLED, partial(_without_functions, repro))
     for u in outside(repro.root):
         if u.declaration.is_elementwise and len(u.src) > 1:
             yield from _apart(repro, u, values)
@@ -115,7 +118,7 @@ def _lacking_one_thing(repro: Candidate) -> Iterator[Neighbour]:
 
 
 def _without_functions(repro: Candidate) -> Candidate:
-    return Candidate(inlined(repro.root), repro.inputs)
+    return with_used_inputs(inlined(repro.root), repro.inputs)
 
 
 def _apart(repro: Candidate, u: UOp, values: Mapping[UOp, Array]) -> Iterator[Neighbour]:

@@ -3,7 +3,8 @@
 A cause explains a failure if one fix would mend both, as far as that can be seen from outside:
 
 1. its repro occurs in the program (`pattern.matches`);
-2. that part of the program, cut out with its own values, fails alike;
+2. that part of the program, cut out with its own values, fails alike; of a refused program it may
+   be wrong too, and the other way round, as a wrong value may break a later check;
 3. the repro fails alike too with the dtypes and constants of the part; where it is inaccurate, and
    exact in another dtype, the part with its own values is;
 4. the program passes where the part is replaced by its right values.
@@ -11,6 +12,7 @@ A cause explains a failure if one fix would mend both, as far as that can be see
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -150,6 +152,11 @@ def alike(failure: CaseFailure, other: CaseFailure) -> bool:
     return failure.symptom.kind == other.symptom.kind
 
 
+def _akin(kind: str, other: str) -> bool:
+    """Whether two kinds of symptoms may have one cause: equal ones, a refusal and a result."""
+    return kind == other or {kind, other} == {Symptom.REFUSED.kind, Symptom.VALUE.kind}
+
+
 def explain(one: Failing, causes: Sequence[Failure], probe: Probe) -> Explained:
     """Find the cause that explains a failing case."""
     if isinstance(one.case, InvalidCase):
@@ -257,7 +264,7 @@ def _active(parts: Sequence[Part], failure: CaseFailure, probe: Probe) -> list[P
         part
         for part in parts
         if not part.images
-        or any((f := shown[c]) and f.symptom.kind == part.repro.kind for c in part.images)
+        or any((f := shown[c]) and _akin(f.symptom.kind, part.repro.kind) for c in part.images)
     }
     parts = [p for p in parts if p in fail or (p.is_cut and p.repro.is_inaccurate)]
     own = [part.own for part in parts if part.own is not None]
@@ -266,8 +273,21 @@ def _active(parts: Sequence[Part], failure: CaseFailure, probe: Probe) -> list[P
     return [
         part
         for part, f in own_failure.items()
-        if f and alike(f, failure) and (part in fail or f.symptom is Symptom.ULP)
+        if f and (part in fail or f.symptom is Symptom.ULP)
+        if alike(f, failure) or _is_akin(part, f, failure)
     ]
+
+
+def _is_akin(part: Part, found: CaseFailure, failure: CaseFailure) -> bool:
+    """Whether a part with another symptom than the program shows its cause.
+
+    A part that is the whole program must be the repro, but for dtypes and sizes.
+    """
+    kinds = {found.symptom.kind, failure.symptom.kind, part.repro.kind}
+    if not part.is_cut or kinds != {Symptom.REFUSED.kind, Symptom.VALUE.kind}:
+        return False
+    ops = (Counter(u.op for u in root.toposort()) for root in (part.root, part.repro.program.root))
+    return part.own is not None or len({frozenset(c.items()) for c in ops}) == 1
 
 
 def _masked(start: Candidate, parts: Sequence[Part]) -> Candidate | None:

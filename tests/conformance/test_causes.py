@@ -29,6 +29,7 @@ from uop.conformance.workers.transport import Local
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import BufferArg, DTypeArg
 from uop.spec.dtype import DType, dtypes
+from uop.spec.errors import PassError
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.text.program import parse, print_program
@@ -53,6 +54,14 @@ def test_each_fault_is_one_cause_of_all_its_cases(tmp_path: Path) -> None:
     assert {place[1] for place in pad.cells} >= {"PAD"}
     assert {place[1] for place in flip.cells} >= {"FLIP", "GROUP"}
     assert len({place[2] for place in pad.cells}) > 3
+
+
+def test_a_refusal_and_a_wrong_value_of_one_fault_are_one_cause(tmp_path: Path) -> None:
+    """A quotient of constants is refused, as it leaves its interval; others are wrong."""
+    report = run(tmp_path, "quotients-of-unlike-signs", "IDIV", seed=0)
+    (cause,) = report.failures
+    assert len(cause.cases) == report.summary.failed
+    assert "op/IDIV/int32/hand-constants/0@2" in cause.cases
 
 
 @pytest.mark.slow
@@ -193,6 +202,27 @@ def test_an_inaccurate_result_is_one_cause_in_two_dtypes() -> None:
     found = explained(half, np.array(1.3, np.float16), cause, backend=backend)
     assert found.cause == 0
     assert not found.is_exact
+
+
+class Checking(Rewriting):
+    """Two faults: float constants are refused, and a quotient of integers is one too many."""
+
+    def rewrite(self, u: UOp, new: dict[UOp, UOp]) -> None:
+        if u.op is Op.CONST and u.dtype.is_float:
+            raise PassError("constants of floats are not done")
+        if u.op is Op.IDIV:
+            new[u] = UOp(Op.ADD, new[u], const(1, u.dtype))
+
+
+def test_a_refusal_for_another_reason_is_not_explained_by_a_wrong_part() -> None:
+    x = param(0, (2,), I32)
+    quotient = UOp(Op.IDIV, x, x)
+    of_float = UOp(Op.ADD, _cast(quotient, dtypes.float32), const(1.0, dtypes.float32))
+    data, backend = np.array([5, 7], np.int32), Checking()
+    wrong, refused = (shrunk(root, data, backend) for root in (quotient, of_float))
+    assert (wrong.kind, refused.kind) == ("result", "refused")
+    assert explained(of_float, data, wrong, backend=backend).cause is None
+    assert explained(quotient, data, refused, backend=backend).cause is None
 
 
 class Ending(InterpreterBackend):
