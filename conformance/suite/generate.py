@@ -25,6 +25,7 @@ from uop.conformance.suite.levels import invalid, written
 from uop.conformance.suite.levels.device import devices, ops
 from uop.conformance.suite.levels.graph import (
     copied,
+    ends,
     functions,
     orders,
     pairs,
@@ -231,7 +232,10 @@ FIXED: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
 RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "property": (property.groups,),
     "function": (functions.groups,),
-    "graph": (pairs.groups, rewrites.groups, pairs.aliased, orders.groups, random_graph.groups),
+    "graph": (
+        *(pairs.groups, rewrites.groups, pairs.aliased, ends.groups, orders.groups),
+        random_graph.groups,
+    ),
     "twin": (twins.groups,),
     "kernel": (kernels.groups, rules.groups),
     "schedule": (schedules.groups, neutral.groups),

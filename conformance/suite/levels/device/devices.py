@@ -13,13 +13,13 @@ from math import prod
 from uop.conformance.suite.choices import Choices, between, chance, pick, weighted
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.growth import has_meaning
-from uop.conformance.suite.levels.graph.steps import GUARDED, binary_ops, unary_ops
+from uop.conformance.suite.levels.graph.steps import FOLDS, GUARDED, binary_ops, unary_ops
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.op.movement import random_permute
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
 from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.interpreter.numeric.storage import Array
-from uop.spec.args import Device, LoadArg, PadFill
+from uop.spec.args import AllReduceArg, Device, LoadArg, PadFill
 from uop.spec.dtype import DTYPES, DType
 from uop.spec.errors import InvalidError
 from uop.spec.frontend import collectives
@@ -32,6 +32,8 @@ from uop.spec.uop import UOp, param
 MOST = 8
 """The most devices."""
 HOMES = tuple(DTYPES[n] for n in ("int32", "uint8", "int64", "float32", "float64", "bfloat16"))
+NUMBERS = (3, 8, 5, 2, 7, 4, 6)
+"""How many devices fold together: few programs have some that are no power of two."""
 COLLECTED = tuple(DTYPES[n] for n in ("int32", "float32", "int8", "float16"))
 
 
@@ -44,6 +46,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
             yield group(
                 "device", Op.REPLICATED, dtype, name, counts, _collective, *args, needs=needs
             )
+        counts = (2, len(NUMBERS), 6 * len(NUMBERS))
+        yield group("device", Op.ALLREDUCE, dtype, "devices", counts, _all_reduced, dtype)
     for dtype in HOMES:
         args_ = (dtype, vocabulary)
         yield group("device", None, dtype, "sharded", (1, 5, 60), _sharded, *args_, needs=needs)
@@ -78,6 +82,17 @@ def _collective(dtype: DType, name: str, choices: Choices, index: int) -> Genera
     t = param(0, (size,), dtype, on[0] if name in OF_ONE else on)
     root = COLLECTIVES[name](Tensor(t), on).uop
     return program(root, *([sample(draw, dtype, size, choices)] for draw in DRAWS))
+
+
+def _all_reduced(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Fold the shards of each number of devices, to one of them, another one, or all."""
+    n = NUMBERS[index % len(NUMBERS)]
+    on = devices(n)
+    t = param(0, (n * between(choices, 1, 3), between(choices, 1, 5)), dtype, on)
+    target: Device = pick(choices, (on[0], on[-1], "E", on))
+    arg = AllReduceArg(FOLDS[(index + n) % len(FOLDS)], target)
+    root = UOp(Op.ALLREDUCE, t, arg=arg)
+    return program(root, *([sample(draw, dtype, t.shape, choices)] for draw in DRAWS))
 
 
 def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:

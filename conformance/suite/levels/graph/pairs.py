@@ -175,12 +175,12 @@ def aliased(vocabulary: Vocabulary) -> Iterator[Group]:
     """
     for dtype in vocabulary.of_dtypes(VALUES):
         for name, (few, default, full), build in KINDS:
-            if dtype is not dtypes.index and _has_first(build, dtype, vocabulary):
+            if dtype is not dtypes.index and has_first(build, dtype, vocabulary):
                 counts = (few if dtype.name in IN_SMOKE else 0, default, full)
                 yield group("graph", None, dtype, name, counts, build, dtype, vocabulary)
 
 
-def _has_first(build: Build, dtype: DType, vocabulary: Vocabulary) -> bool:
+def has_first(build: Build, dtype: DType, vocabulary: Vocabulary) -> bool:
     """Return whether a vocabulary has what the first program holds."""
     root = build(dtype, vocabulary, CountedChoices(0, ""), 0).root
     return len(root.src) > 0 and all(map(vocabulary.takes, computed(root)))

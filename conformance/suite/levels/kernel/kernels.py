@@ -53,7 +53,7 @@ from uop.spec.args import AddrSpace, AxisType, BufferArg, GetAddrArg, InsArg, Re
 from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.ops.codegen import WARP
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, const, index_const
+from uop.spec.uop import UOp, const, index_const, param
 
 MOST_TERMS = 12
 """The most terms of a sum, so that small floats still tell a lost term from rounding."""
@@ -426,6 +426,48 @@ def _copy(dtype: DType, choices: Choices, index: int) -> Generated:
     return program(launch(body, *memories), data)
 
 
+def branches(dtype: DType, choices: Choices, index: int) -> Generated:
+    """List several stores before a branch, in it and in a branch inside, and one behind it."""
+    n = between(choices, 5, 33)
+    *targets, source = memories = [Memory(slot, n, dtype) for slot in range(4)]
+    g, listing = special("gidx0", n), Listing()
+    odd = [k for k in range(1, n) if np.gcd(k, n) == 1]
+    turns = [plus(times(g, pick(choices, odd)), choices.below(n)) for _ in range(8)]
+    # Listed first, so that a branch holds nothing but its stores.
+    read = [listing.do(load(source.param, modulo(i, n))) for i in turns]
+    places = [listing.do(at(m.param, modulo(i, n))) for m, i in zip(targets, turns, strict=False)]
+
+    def write(count: int) -> None:
+        for place in shuffled(choices, places)[:count]:
+            listing.do(store(place, pick(choices, read)))
+
+    def gate() -> UOp:
+        turned = modulo(times(g, pick(choices, odd)), n)
+        return UOp(Op.CMPLT, turned, index_const(between(choices, 1, n - 1)))
+
+    write(3)
+    with listing.where(gate()):
+        write(2)
+        with listing.where(gate()):
+            write(2)
+        write(1)
+    write(1)
+    return with_contents(launch(listing.body, *memories), choices)
+
+
+def staged(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Store what is read along loops, half of equal lengths: ids have another order than axes."""
+    sizes = [3, 3, 3] if index % 2 == 0 else [between(choices, 2, 4) for _ in range(3)]
+    kinds = (AxisType.LOOP, AxisType.GLOBAL)
+    ids = shuffled(choices, range(5))
+    loops = [loop(id, n, pick(choices, kinds)) for id, n in zip(ids, sizes, strict=False)]
+    order = shuffled(choices, range(3))
+    t = param(0, tuple(sizes[k] for k in order), dtype)
+    element = UOp(Op.INDEX, t, *(loops[k] for k in order))
+    data = [sample(draw, dtype, t.shape, choices) for draw in (draw_ordinary, draw_bits)]
+    return program(UOp(Op.STAGE, element, *loops), *([column] for column in data))
+
+
 KERNELS = (
     ("loops", _loops, (Op.RANGE, Op.END, Op.REDUCE)),
     ("registers", _registers, (Op.SPECIAL, Op.RANGE, Op.END, Op.AFTER)),
@@ -442,6 +484,8 @@ DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DT
     (Op.SPECIAL, "axes", axes, (dtypes.int32, dtypes.float32, dtypes.uint8)),
     (Op.STORE, "register-gates", register_gates, (dtypes.int32, dtypes.float64, dtypes.int8)),
     (Op.STORE, "local-gates", local_gates, (dtypes.uint32, dtypes.float32, dtypes.int64)),
+    (Op.IF, "branches", branches, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.STAGE, "ids", staged, (dtypes.int32, dtypes.float32, dtypes.uint8)),
     (Op.INDEX, "positions", positions, (dtypes.int32, dtypes.float32, dtypes.uint8)),
 )
 """Kernels with several results each, on few dtypes: what they show does not depend on the dtype."""
