@@ -24,6 +24,7 @@ from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import invalid, written
 from uop.conformance.suite.levels.device import devices, ops
 from uop.conformance.suite.levels.graph import (
+    chains,
     copied,
     ends,
     functions,
@@ -233,7 +234,7 @@ RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "property": (property.groups,),
     "function": (functions.groups,),
     "graph": (
-        *(pairs.groups, rewrites.groups, pairs.aliased, ends.groups, orders.groups),
+        *(pairs.groups, rewrites.groups, pairs.aliased, ends.groups, chains.groups, orders.groups),
         random_graph.groups,
     ),
     "twin": (twins.groups,),

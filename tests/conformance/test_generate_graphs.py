@@ -27,6 +27,8 @@ NOT_COUNTED = (Op.PARAM, Op.BUFFER, Op.CONST, Op.TUPLE, Op.SINK)
 LISTED = (
     *("pairs", "rewrites", "compositions", "aliased", "constants-alone", "three"),
     *("overlaps", "in-place-alone", "changed-after", "partly-over"),
+    *("ends", "under-views", "wraps", "clamped", "last-reads"),
+    *("affine", "view-chains", "folded-constants", "bits-between", "one-hot"),
 )
 """Groups whose programs are listed, or are a few steps on memory."""
 

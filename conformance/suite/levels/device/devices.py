@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 
-from uop.conformance.suite.choices import Choices, between, chance, pick, weighted
+from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled, weighted
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.growth import has_meaning
 from uop.conformance.suite.levels.graph.steps import FOLDS, GUARDED, binary_ops, unary_ops
@@ -47,7 +47,9 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
                 "device", Op.REPLICATED, dtype, name, counts, _collective, *args, needs=needs
             )
         counts = (2, len(NUMBERS), 6 * len(NUMBERS))
-        yield group("device", Op.ALLREDUCE, dtype, "devices", counts, _all_reduced, dtype)
+        yield group(
+            "device", Op.ALLREDUCE, dtype, "devices", counts, _all_reduced, dtype, needs=needs
+        )
     for dtype in HOMES:
         args_ = (dtype, vocabulary)
         yield group("device", None, dtype, "sharded", (1, 5, 60), _sharded, *args_, needs=needs)
@@ -85,13 +87,16 @@ def _collective(dtype: DType, name: str, choices: Choices, index: int) -> Genera
 
 
 def _all_reduced(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Fold the shards of each number of devices, to one of them, another one, or all."""
+    """Fold the shards of each number of devices, to one of them, another one, or all, and gather
+    them. Half of the devices do not stand in the order of their names.
+    """
     n = NUMBERS[index % len(NUMBERS)]
-    on = devices(n)
+    on = devices(n) if chance(choices, 50) else tuple(shuffled(choices, devices(n)))
     t = param(0, (n * between(choices, 1, 3), between(choices, 1, 5)), dtype, on)
-    target: Device = pick(choices, (on[0], on[-1], "E", on))
-    arg = AllReduceArg(FOLDS[(index + n) % len(FOLDS)], target)
-    root = UOp(Op.ALLREDUCE, t, arg=arg)
+    targets: tuple[Device, ...] = (on[0], on[-1], "E", on)
+    arg = AllReduceArg(FOLDS[(index + n) % len(FOLDS)], pick(choices, targets))
+    gathered = UOp(Op.LOAD, t, arg=LoadArg(on[-1]))
+    root = nodes.outputs(UOp(Op.ALLREDUCE, t, arg=arg), gathered)
     return program(root, *([sample(draw, dtype, t.shape, choices)] for draw in DRAWS))
 
 

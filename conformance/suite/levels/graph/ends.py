@@ -17,12 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
 from typing import TypeVar
 
 import numpy as np
 
-from uop.conformance.suite.choices import Choices, CountedChoices, pick, shuffled
+from uop.conformance.suite.choices import Choices, CountedChoices, between, pick, shuffled
 from uop.conformance.suite.levels.graph.pair_forms import LENGTH
 from uop.conformance.suite.levels.graph.pairs import (
     ARITHMETIC,
@@ -30,6 +29,8 @@ from uop.conformance.suite.levels.graph.pairs import (
     Build,
     data_for,
     has_first,
+    on_data,
+    ordinary_first,
     own_share,
 )
 from uop.conformance.suite.levels.graph.rewrites import MOVED, SIDES
@@ -63,7 +64,7 @@ FACTORS = (1, 2, 3, 5, 16)
 CHAINS = 3
 MORE = (Op.CDIV, Op.CMOD)
 """Ops on two integers that random graphs do not have."""
-WRAPPING = (Op.ADD, Op.SUB, Op.MUL, Op.NEG, Op.SHL)
+WRAPPING = (Op.ADD, Op.SUB, Op.MUL, Op.NEG, Op.SHL, Op.REDUCE)
 SAME = (Op.ADD, Op.SUB, Op.MUL, Op.SHL, Op.AND, Op.OR, Op.XOR)
 """Ops whose low bits are the same with and without the wrap."""
 T = TypeVar("T")
@@ -176,11 +177,10 @@ def _wrapping(dtype: DType, vocabulary: Vocabulary) -> tuple[tuple[Op, Op], ...]
     if not dtype.is_int:
         return ()
     outer = binary_ops(dtype, vocabulary) + comparisons(dtype, vocabulary)
-    shows = [*outer, *vocabulary.of((*MORE, Op.CAST), dtype)]
+    outer += vocabulary.of((*MORE, Op.CAST), dtype)
     inner = vocabulary.of(WRAPPING, dtype)
-    every = shuffled(
-        CountedChoices(0, "wraps"), product(inner, [o for o in shows if o not in SAME])
-    )
+    pairs = [(one, other) for one in inner for other in outer if other not in SAME]
+    every = shuffled(CountedChoices(0, "wraps"), pairs)
     begin = own_share(dtype, len(every))
     return (*every[begin:], *every[:begin])
 
@@ -192,15 +192,17 @@ def _wraps(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     found = []
     for inner, outer in _turn(_wrapping(dtype, vocabulary), index):
         count = const(1 + choices.below(dtype.bits - 1), dtype)
-        value = UOp(inner, x, *([] if inner is Op.NEG else [count if inner is Op.SHL else y]))
+        other = [] if inner is Op.NEG else [count if inner is Op.SHL else pick(choices, (x, y))]
+        value = fold(Op.ADD, x, (0,)) if inner is Op.REDUCE else UOp(inner, x, *other)
         if outer is Op.CAST:
             found.append(cast(value, pick(choices, wider)))
         elif outer in BY_FIT:
             divisor = const(pick(choices, FACTORS[1:]), dtype)
             found.append(UOp(outer, value, count if outer in SHIFTS else divisor))
         else:
-            found.append(UOp(outer, *either_way(choices, value, z)))
-    return _on_data(found, vocabulary, choices)
+            second = pick(choices, (z, const(0, dtype)))
+            found.append(UOp(outer, *either_way(choices, value, second)))
+    return on_data(found, vocabulary, choices)
 
 
 def _clamped(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
@@ -209,6 +211,7 @@ def _clamped(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
     for slot, kind in enumerate(d for d in INTS if _is_inside(d, dtype)):
         low, high = (const(n, dtype) for n in (kind.min, kind.max))
         numbers = [n + k for n in (kind.min, 0, kind.max) for k in (-2, -1, 0, 1, 2)]
+        numbers += [between(choices, int(kind.min), int(kind.max)) for _ in range(3)]
         column = [n for n in numbers if dtype.is_float or dtype.min <= n <= dtype.max]
         x = param(slot, (len(column),), dtype)
         every = (UOp(Op.MIN, UOp(Op.MAX, x, low), high), UOp(Op.MAX, UOp(Op.MIN, x, high), low))
@@ -262,7 +265,7 @@ def _under_views(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
             moved = [MOVED[view](u) for u in operands]
             moved[1:] = [_fitting(op, u) for u in moved[1:]]
             found.append(UOp(op, *moved))
-    return _on_data(found, vocabulary, choices)
+    return on_data(found, vocabulary, choices, ordinary_first)
 
 
 def _fitting(op: Op, u: UOp) -> UOp:
@@ -286,14 +289,7 @@ def _last_reads(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: i
         turned = UOp(h, flip_all(first), second)
         every = [second, turned, *(fold(op, u, (0,)) for op in folds[:1] for u in (first, second))]
         found += shuffled(choices, [*every, pick(choices, [first, second])])
-    return _on_data([*found, found[0]], vocabulary, choices, is_set=False)
-
-
-def _on_data(
-    found: Sequence[UOp], vocabulary: Vocabulary, choices: Choices, *, is_set: bool = True
-) -> Generated:
-    kept = [u for u in found if all(map(vocabulary.takes, computed(u)))]
-    root = outputs(*(dict.fromkeys(kept) if is_set else kept))
+    root = outputs(*found, found[0])
     return program(root, *data_for(root, choices))
 
 

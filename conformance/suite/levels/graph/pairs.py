@@ -101,6 +101,13 @@ def data_for(root: UOp, choices: Choices) -> list[dict[int, Array]]:
     ]
 
 
+def ordinary_first(root: UOp, choices: Choices) -> list[dict[int, Array]]:
+    """Return batches for small inputs: of distinct values, special values, and mixed ones."""
+    draws = (values.draw_ordinary, values.draw_special, values.draw_mixed)
+    inputs = slots_of(root).items()
+    return [{k: fitting_data(u, root, choices, draw) for k, u in inputs} for draw in draws]
+
+
 def _crossed(slot: int) -> values.Draw:
     """Draw a column of crossed values; special ones for the third input and later."""
 
@@ -204,7 +211,7 @@ def _aliased(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
     results += [
         UOp(op, x) for op in unary_ops(dtype, vocabulary) + unary_wide_ops(dtype, vocabulary)
     ]
-    return _on_data(results, vocabulary, choices)
+    return on_data(results, vocabulary, choices)
 
 
 def _three(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
@@ -218,7 +225,7 @@ def _three(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
         left = UOp(h, UOp(g, UOp(f, a, b), c), d)
         right = UOp(h, a, UOp(g, b, UOp(f, c, d)))
         results.append(right if k % 2 else left)
-    return _on_data(results, vocabulary, choices)
+    return on_data(results, vocabulary, choices)
 
 
 def _inputs(count: int, length: int, dtype: DType, vocabulary: Vocabulary) -> list[UOp]:
@@ -234,12 +241,18 @@ def _constants(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
     c, d = (const(n % 2 == 1 if dtype is dtypes.bool else n, dtype) for n in numbers)
     values = [UOp(Op.ADD, UOp(Op.MUL, x, c), d), UOp(Op.MAX, y, c)]
     values.append(UOp(Op.WHERE, UOp(Op.CMPLT, x, c), y, d))
-    return _on_data(values, vocabulary, choices)
+    return on_data(values, vocabulary, choices)
 
 
-def _on_data(results: list[UOp], vocabulary: Vocabulary, choices: Choices) -> Generated:
+def on_data(
+    results: Iterable[UOp],
+    vocabulary: Vocabulary,
+    choices: Choices,
+    data: Callable[[UOp, Choices], list[dict[int, Array]]] = data_for,
+) -> Generated:
+    """Return a program of the results that a vocabulary has."""
     root = outputs(*dict.fromkeys(u for u in results if all(map(vocabulary.takes, computed(u)))))
-    return program(root, *data_for(root, choices))
+    return program(root, *data(root, choices))
 
 
 KINDS: tuple[tuple[str, Counts, Build], ...] = (

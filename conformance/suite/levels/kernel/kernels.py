@@ -53,7 +53,7 @@ from uop.spec.args import AddrSpace, AxisType, BufferArg, GetAddrArg, InsArg, Re
 from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.ops.codegen import WARP
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, const, index_const, param
+from uop.spec.uop import UOp, const, index_const
 
 MOST_TERMS = 12
 """The most terms of a sum, so that small floats still tell a lost term from rounding."""
@@ -455,19 +455,6 @@ def branches(dtype: DType, choices: Choices, index: int) -> Generated:
     return with_contents(launch(listing.body, *memories), choices)
 
 
-def staged(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Store what is read along loops, half of equal lengths: ids have another order than axes."""
-    sizes = [3, 3, 3] if index % 2 == 0 else [between(choices, 2, 4) for _ in range(3)]
-    kinds = (AxisType.LOOP, AxisType.GLOBAL)
-    ids = shuffled(choices, range(5))
-    loops = [loop(id, n, pick(choices, kinds)) for id, n in zip(ids, sizes, strict=False)]
-    order = shuffled(choices, range(3))
-    t = param(0, tuple(sizes[k] for k in order), dtype)
-    element = UOp(Op.INDEX, t, *(loops[k] for k in order))
-    data = [sample(draw, dtype, t.shape, choices) for draw in (draw_ordinary, draw_bits)]
-    return program(UOp(Op.STAGE, element, *loops), *([column] for column in data))
-
-
 KERNELS = (
     ("loops", _loops, (Op.RANGE, Op.END, Op.REDUCE)),
     ("registers", _registers, (Op.SPECIAL, Op.RANGE, Op.END, Op.AFTER)),
@@ -485,7 +472,6 @@ DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DT
     (Op.STORE, "register-gates", register_gates, (dtypes.int32, dtypes.float64, dtypes.int8)),
     (Op.STORE, "local-gates", local_gates, (dtypes.uint32, dtypes.float32, dtypes.int64)),
     (Op.IF, "branches", branches, (dtypes.int32, dtypes.float32, dtypes.uint8)),
-    (Op.STAGE, "ids", staged, (dtypes.int32, dtypes.float32, dtypes.uint8)),
     (Op.INDEX, "positions", positions, (dtypes.int32, dtypes.float32, dtypes.uint8)),
 )
 """Kernels with several results each, on few dtypes: what they show does not depend on the dtype."""

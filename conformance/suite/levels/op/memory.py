@@ -1,11 +1,11 @@
-"""Generate level op, memory: LOAD with alt and gate, STORE into views, AFTER, GROUP, SINK."""
+"""Generate level op, memory: gated LOADs, STOREs into views, STAGE, AFTER, GROUP and SINK."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, chance, pick
+from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
 from uop.conformance.suite.levels.group import Generated, Group, copying, group, program
 from uop.conformance.suite.levels.nodes import after, bitcast, buffer, flip_all, outputs, store
 from uop.conformance.suite.levels.op.movement import (
@@ -18,16 +18,17 @@ from uop.conformance.suite.levels.op.movement import (
 )
 from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, draw_special, sample
 from uop.interpreter.numeric.storage import Array
-from uop.spec.args import PadFill
+from uop.spec.args import AxisType, PadFill, RangeArg
 from uop.spec.dtype import DTYPES, VALUES, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
-from uop.spec.uop import UOp, param
+from uop.spec.uop import UOp, index_const, param
 
 SHAPES: tuple[Shape, ...] = ((3, 4), (7,), (), (2, 3, 2), (0, 3), (1027,))
 FEW_SHAPES: tuple[Shape, ...] = ((3, 4), (7,), (2, 3, 2))
 TARGETS = (random_shrink, random_permute, random_reshape, random_flip)
 """The views through which a STORE reaches its buffer."""
+STAGED = tuple(DTYPES[name] for name in ("int32", "float32", "uint8"))
 MARKERS = tuple(op for op, d in DECLARATIONS.items() if d.section == "marker")
 
 
@@ -39,6 +40,9 @@ def groups() -> Iterator[Group]:
             yield copying(group("op", op, dtype, "identity", (1, 1, 3), _marker, op, dtype))
         if dtype is not dtypes.index:
             yield group("op", Op.BITCAST, dtype, "memory", (1, 2, 6), _bits, dtype)
+
+    for dtype in STAGED:
+        yield group("op", Op.STAGE, dtype, "ids", (1, 2, 20), _staged, dtype)
 
 
 def _data(dtype: DType, shape: Shape, choices: Choices) -> Array:
@@ -172,6 +176,22 @@ def _sink(dtype: DType, choices: Choices, index: int) -> Generated:
     first = store(one, param(0, shape, dtype))
     second = store(two, random_flip(choices, UOp(Op.AFTER, one, first)))
     return program(UOp(Op.SINK, first, second), [_data(dtype, shape, choices)])
+
+
+def _staged(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Store what is read along loops, half of equal lengths: ids have another order than axes."""
+    sizes = [3, 3, 3] if index % 2 == 0 else [between(choices, 2, 4) for _ in range(3)]
+    kinds = (AxisType.LOOP, AxisType.GLOBAL)
+    ids = shuffled(choices, range(5))
+    loops = [
+        UOp(Op.RANGE, index_const(n), arg=RangeArg(id, pick(choices, kinds)))
+        for id, n in zip(ids, sizes, strict=False)
+    ]
+    order = shuffled(choices, range(3))
+    t = param(0, tuple(sizes[k] for k in order), dtype)
+    element = UOp(Op.INDEX, t, *(loops[k] for k in order))
+    data = [sample(draw, dtype, t.shape, choices) for draw in (draw_ordinary, draw_bits)]
+    return program(UOp(Op.STAGE, element, *loops), *([column] for column in data))
 
 
 KINDS = (

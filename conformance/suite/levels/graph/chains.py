@@ -1,0 +1,221 @@
+"""Generate level graph: chains in which a rule holds for some numbers, shapes or dtypes alone.
+
+- affine: quotients, remainders and comparisons of x * k + r on narrow values, by which compilers
+  simplify addresses. Whether a rule holds depends on k, on the divisor and on the range of r.
+- view-chains: several views, along axes of size 1 too, and a fold of them.
+- folded-constants: folds of constants under views, with absent elements or zeros.
+- bits-between: an op on the bits of values of another kind.
+- one-hot: a fold that selects by comparison with a counter; some numbers select nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
+from uop.conformance.suite.levels.graph.pair_forms import LENGTH
+from uop.conformance.suite.levels.graph.pairs import (
+    IN_SMOKE,
+    Build,
+    has_first,
+    on_data,
+    ordinary_first,
+)
+from uop.conformance.suite.levels.graph.steps import (
+    FOLDS,
+    binary_ops,
+    comparisons,
+    unary_ops,
+    unary_wide_ops,
+)
+from uop.conformance.suite.levels.group import Counts, Generated, Group, group, program
+from uop.conformance.suite.levels.nodes import (
+    bitcast,
+    cast,
+    expand,
+    flip,
+    fold,
+    outputs,
+    pad,
+    permute,
+    reshape,
+    shrink,
+)
+from uop.conformance.suite.levels.op.patterns import BY_FIT
+from uop.conformance.suite.values import draw_within, sample
+from uop.conformance.suite.vocabulary import Vocabulary, computed
+from uop.spec.args import PadFill
+from uop.spec.dtype import VALUES, DType, dtypes
+from uop.spec.graph import slots_of
+from uop.spec.ops.names import Op
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp, const, param
+
+FACTORS = (2, 3, 4, 6, 8, 9, 12)
+"""Numbers with and without common divisors."""
+OUTER = (Op.IDIV, Op.MOD, Op.CDIV, Op.CMOD, Op.CMPLT)
+RESULTS = 16
+"""The values in one program."""
+STEPS = 3
+"""The most views in a chain."""
+COUNTS: Counts = (1, 3, 24)
+
+
+def groups(vocabulary: Vocabulary) -> Iterator[Group]:
+    for dtype in vocabulary.of_dtypes(VALUES):
+        if dtype is not dtypes.index:
+            for name, (few, default, full), build in _builds(dtype):
+                if has_first(build, dtype, vocabulary):
+                    counts = (few if dtype.name in IN_SMOKE else 0, default, full)
+                    yield group("graph", None, dtype, name, counts, build, dtype, vocabulary)
+
+
+def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
+    if dtype.is_int:
+        yield "affine", (2, 6, 48), _affine
+    yield "view-chains", COUNTS, _view_chains
+    yield "folded-constants", COUNTS, _folded_constants
+    if dtype is not dtypes.bool:
+        yield "bits-between", COUNTS, _bits_between
+        yield "one-hot", (1, 1, 6), _one_hot
+
+
+def _affine(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Divide x * k + r and its kin by a number, and compare them with a number or a value."""
+    x, y, z = (param(slot, (LENGTH,), dtype) for slot in range(3))
+    found = []
+    for _ in range(RESULTS):
+        k, m, c = (const(pick(choices, FACTORS), dtype) for _ in range(3))
+        rest = UOp(Op.MOD, y, m)
+        product = UOp(Op.MUL, pick(choices, (x, UOp(Op.MOD, x, c), rest)), k)
+        value = pick(
+            choices,
+            (
+                product,
+                UOp(Op.ADD, product, rest),
+                UOp(Op.ADD, product, const(between(choices, 1, 11), dtype)),
+                UOp(Op.SUB, rest, UOp(Op.MOD, x, c)),
+                UOp(Op.MUL, x, x),
+                UOp(Op.ADD, product, UOp(Op.MUL, UOp(Op.IDIV, y, m), c)),
+            ),
+        )
+        op = pick(choices, vocabulary.of(OUTER, dtype) or OUTER)
+        if op is not Op.CMPLT:
+            value = UOp(op, value, const(pick(choices, FACTORS), dtype))
+            if chance(choices, 50):
+                found.append(value)
+                continue
+        limit = pick(choices, (z, const(pick(choices, (0, 1, 3, 7, 10)), dtype)))
+        found.append(UOp(Op.CMPLT, *shuffled(choices, [value, limit])))
+    root = outputs(*dict.fromkeys(u for u in found if all(map(vocabulary.takes, computed(u)))))
+    ranges = (draw_within(0, 20), draw_within(-40 * dtype.is_signed, 40))
+    inputs = slots_of(root)
+    data = ({k: sample(draw, dtype, (LENGTH,), choices) for k in inputs} for draw in ranges)
+    return program(root, *data)
+
+
+def _view_chains(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Take views of views, and fold half of them."""
+    found = []
+    for slot, shape in enumerate(((3, 1, 2), (2, 3), (1, 4), (2, 2, 3))):
+        for k in range(RESULTS // 4):
+            u = param(slot, shape, dtype)
+            for _ in range(between(choices, 2, STEPS)):
+                u = _view(choices, vocabulary, u)
+            found.append(_fold(choices, vocabulary, u) if k % 2 else u)
+    return on_data(found, vocabulary, choices, ordinary_first)
+
+
+def _view(choices: Choices, vocabulary: Vocabulary, u: UOp) -> UOp:
+    """Return one view of a value that has at least one axis."""
+    op, shape = pick(choices, vocabulary.of(VIEWS) or VIEWS), u.shape
+    if op is Op.PERMUTE:
+        return permute(u, shuffled(choices, range(len(shape))))
+    if op is Op.FLIP:
+        return flip(u, (chance(choices, 50) for _ in shape))
+    if op is Op.RESHAPE:
+        return reshape(u, _other_shape(choices, shape))
+    if op is Op.SHRINK:
+        offset = [choices.below(s) for s in shape]
+        return shrink(
+            u, offset, (between(choices, 1, s - o) for s, o in zip(shape, offset, strict=True))
+        )
+    if op is Op.PAD:
+        before = [choices.below(3) for _ in shape]
+        sizes = [s + b + choices.below(2) for s, b in zip(shape, before, strict=True)]
+        return pad(u, before, sizes, PadFill.ZERO)
+    return expand(u, (between(choices, 1, 3) if s == 1 else s for s in shape))
+
+
+VIEWS = (Op.PERMUTE, Op.RESHAPE, Op.SHRINK, Op.PAD, Op.FLIP, Op.EXPAND)
+
+
+def _other_shape(choices: Choices, shape: Shape) -> list[int]:
+    """Return a shape of as many elements: axes split and joined anew, with an axis of size 1."""
+    left, sizes = prod(shape), []
+    while left > 1:
+        size = pick(choices, [n for n in range(2, left + 1) if left % n == 0])
+        sizes.append(size)
+        left //= size
+    return shuffled(choices, [*sizes, 1])
+
+
+def _fold(choices: Choices, vocabulary: Vocabulary, u: UOp) -> UOp:
+    axes = [k for k in range(len(u.shape)) if chance(choices, 50)] or [0]
+    return fold(pick(choices, vocabulary.of(FOLDS, u.dtype) or FOLDS), u, axes)
+
+
+def _folded_constants(
+    dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
+) -> Generated:
+    """Fold a constant that is repeated, padded and cut, and add a value that is none."""
+    x = param(0, (1,), dtype)
+    found = []
+    for number in shuffled(choices, range(2, 2 + RESULTS)):
+        n, before = between(choices, 1, 4), choices.below(3)
+        value = const(bool(number % 2) if dtype is dtypes.bool else number, dtype)
+        u = expand(reshape(value, (1,)), (n,))
+        if chance(choices, 70):
+            fill = pick(choices, (PadFill.INVALID, PadFill.ZERO))
+            u = pad(u, (before,), (n + before + choices.below(3),), fill)
+        if chance(choices, 30):
+            u = UOp(pick(choices, vocabulary.of((Op.ADD, Op.MUL, Op.MAX)) or (Op.ADD,)), u, value)
+        folded = _fold(choices, vocabulary, u)
+        found.append(UOp(Op.ADD if dtype is not dtypes.bool else Op.OR, folded, x))
+    return on_data(found, vocabulary, choices, ordinary_first)
+
+
+def _bits_between(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Apply ops to the bits of values, and turn the results back."""
+    x, y = (param(slot, (LENGTH,), dtype) for slot in range(2))
+    kinds = [d for d in VALUES if d not in (dtypes.bool, dtypes.index, dtype)]
+    others = [d for d in kinds if d.bits == dtype.bits and d.kind is not dtype.kind]
+    found = []
+    for _ in range(RESULTS if others else 0):
+        kind = pick(choices, others)
+        two = binary_ops(kind, vocabulary) + comparisons(kind, vocabulary)
+        one = unary_ops(kind, vocabulary) + unary_wide_ops(kind, vocabulary)
+        op = pick(choices, [op for op in (*one, *two) if op not in BY_FIT] or [Op.NOOP])
+        operands = [bitcast(u, kind) for u in (x, y)][: 2 if op in two else 1]
+        value = UOp(op, *operands)
+        found.append(bitcast(value, dtype) if value.dtype is kind else value)
+    return on_data(found, vocabulary, choices)
+
+
+def _one_hot(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Select from rows by numbers, some of which are no number of a row."""
+    n, count = between(choices, 3, 5), 9
+    counter = UOp(Op.STACK, *(const(k, dtypes.int32) for k in range(n)))
+    rows, numbers = param(0, (n, 1), dtype), param(1, (1, count), dtypes.int32)
+    is_one = UOp(Op.CMPEQ, reshape(counter, (n, 1)), numbers)
+    zero = const(0, dtype)
+    found = [
+        fold(Op.ADD, UOp(Op.MUL, rows, cast(is_one, dtype)), (0,)),
+        fold(Op.ADD, UOp(Op.WHERE, is_one, rows, zero), (0,)),
+        fold(Op.MAX, UOp(Op.WHERE, is_one, rows, zero), (0,)),
+    ]
+    found = [u for u in found if all(map(vocabulary.takes, computed(u)))]
+    data = [sample(draw_within(1, 100), dtype, (n, 1), choices)]
+    data.append(sample(draw_within(-2, n + 2), dtypes.int32, (1, count), choices))
+    return program(outputs(*found), data)

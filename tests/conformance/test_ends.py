@@ -1,0 +1,99 @@
+"""What is around an op: comparisons have both answers, sums wrap, chains hold all views."""
+
+from __future__ import annotations
+
+from collections import Counter
+from operator import add, mul, sub
+
+import numpy as np
+
+from uop.conformance.suite.case import Case
+from uop.conformance.suite.generate import cases
+from uop.interpreter.evaluate import evaluate
+from uop.interpreter.numeric.storage import Array
+from uop.spec.args import AllReduceArg, ParamArg, arg_of
+from uop.spec.graph import outside
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+CASES = [c for c in cases(["graph", "kernel", "device"], effort="default") if isinstance(c, Case)]
+
+
+def of_group(name: str) -> list[Case]:
+    found = [c for c in CASES if c.group.partition("+")[0] == name]
+    assert found
+    return found
+
+
+def outputs_of(case: Case, batch: int = 0) -> list[tuple[UOp, Array]]:
+    results = evaluate(case.root, case.batches[batch].inputs)
+    assert isinstance(results, tuple)
+    return list(zip(case.root.src, results, strict=True))
+
+
+def test_a_comparison_at_an_end_has_both_answers() -> None:
+    """A constant result, as of a bit above all that are set, has one."""
+    found = [a for case in of_group("ends") for _, a in outputs_of(case)]
+    both = [0 < np.count_nonzero(a) < a.size for a in found]
+    assert sum(both) > 0.8 * len(both)
+
+
+def test_every_integer_op_is_compared_on_narrow_values() -> None:
+    compared = {u.op for c in of_group("ends") for value in c.root.src for u in value.src}
+    assert {Op.ADD, Op.MUL, Op.IDIV, Op.MOD, Op.CDIV, Op.CMOD, Op.SHR, Op.XOR, Op.NEG} <= compared
+
+
+EXACT = {Op.ADD: add, Op.SUB: sub, Op.MUL: mul}
+
+
+def test_the_inner_op_wraps() -> None:
+    wraps = Counter[bool]()
+    for case in of_group("wraps"):
+        inputs = case.batches[0].inputs
+        for u in outside(case.root):
+            if (
+                u.op in EXACT
+                and len({*u.src}) > 1
+                and all(isinstance(s.arg, ParamArg) for s in u.src)
+            ):
+                columns = (inputs[arg_of(s, ParamArg).slot].tolist() for s in u.src)
+                results = [EXACT[u.op](*pair) for pair in zip(*columns, strict=True)]
+                wraps[min(results) < u.dtype.min or max(results) > u.dtype.max] += 1
+    assert wraps[True] > 9 * wraps[False]
+
+
+def test_chains_hold_each_view_over_each_other() -> None:
+    views = (Op.PERMUTE, Op.RESHAPE, Op.SHRINK, Op.PAD, Op.FLIP, Op.EXPAND)
+    found = {
+        (u.op, u.src[0].op)
+        for c in of_group("view-chains")
+        for u in outside(c.root)
+        if u.op in views and u.src[0].op in views
+    }
+    assert len(found) > 0.9 * len(views) ** 2
+
+
+def test_some_numbers_select_no_row() -> None:
+    for case in of_group("one-hot"):
+        numbers = case.batches[0].inputs[1]
+        n = len(case.batches[0].inputs[0])
+        assert ((numbers < 0) | (numbers >= n)).any()
+        assert ((numbers >= 0) & (numbers < n)).any()
+
+
+def test_a_branch_changes_what_is_stored() -> None:
+    for case in of_group("branches"):
+        flat = next(u for u in case.root.toposort() if u.op is Op.LINEAR).src
+        depth, inside = 0, 0
+        for u in flat:
+            depth += (u.op is Op.IF) - (u.op is Op.ENDIF)
+            inside += u.op is Op.STORE and depth > 0
+        assert inside > 1
+
+
+def test_devices_fold_in_numbers_that_are_no_power_of_two_and_in_other_orders() -> None:
+    folds = [u for c in of_group("devices") for u in c.root.toposort() if u.op is Op.ALLREDUCE]
+    on = [u.src[0].device for u in folds]
+    assert {len(d) for d in on if isinstance(d, tuple)} >= {3, 5, 6, 7}
+    assert any(d != tuple(sorted(d)) for d in on if isinstance(d, tuple))
+    assert {arg_of(u, AllReduceArg).op for u in folds} == {Op.ADD, Op.MAX, Op.MUL}
