@@ -6,7 +6,7 @@ sets from them. On ints and bools every latitude is EXACT.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Literal
 
@@ -16,9 +16,12 @@ from uop.spec.ops.names import Op
 
 @dataclass(frozen=True, slots=True)
 class Latitude:
-    """What an op may return besides the reference; `says` is its sentence in the documentation."""
+    """What an op may return besides the reference; `says` is its sentence in the documentation,
+    and `decisions` give the reasons.
+    """
 
     says: str
+    decisions: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,31 +72,41 @@ class Reduced(Latitude):
     """A fold in any order and grouping, with any accumulator at least as wide as the dtype."""
 
 
-def _ulp(float32: str, float64: str, float16: str, smaller: str) -> Ulp:
+def _ulp(float32: str, float64: str, float16: str, smaller: str, *decisions: str) -> Ulp:
     says = f"within {float32} ulp (float64: {float64}, float16: {float16}, smaller: {smaller})"
     known = (dtypes.float32, float32), (dtypes.float64, float64), (dtypes.float16, float16)
-    return Ulp(says, tuple((d, Fraction(budget)) for d, budget in known), Fraction(smaller))
+    budgets = tuple((d, Fraction(budget)) for d, budget in known)
+    return Ulp(says, budgets, Fraction(smaller), decisions=decisions)
 
 
 EXACT = Exact("the bits of the reference")
-ADD = Rounded("one rounding to nearest even; the bits of a NaN are free")
+ADD = Rounded(
+    "one rounding to nearest even; the bits of a NaN are free", decisions=("D-034", "D-035")
+)
 MUL = ADD
 CAST = ADD
-MAX = Maximum("with one NaN: NaN or the other operand; of two zeros either one")
-CMP_NAN = Unordered("with a NaN: either answer")
-REDUCE = Reduced("any order, grouping or wider accumulator; a zero of either sign")
-WMMA = Reduced("products exact; their sum in any order, grouping or wider accumulator")
-RECIP = _ulp("2.5", "0.5", "1", "1")
+MAX = Maximum(
+    "with one NaN: NaN or the other operand; of two zeros either one", decisions=("D-033",)
+)
+CMP_NAN = Unordered("with a NaN: either answer", decisions=("D-032",))
+REDUCE = Reduced(
+    "any order, grouping or wider accumulator; a zero of either sign", decisions=("D-047",)
+)
+WMMA = Reduced(
+    "products exact; their sum in any order, grouping or wider accumulator", decisions=("D-067",)
+)
+RECIP = _ulp("2.5", "0.5", "1", "1", "D-036")
 DIV = Quotient(
     "the hull of a/b within the budget of RECIP and of a times every accepted reciprocal of b",
     RECIP.budgets,
     RECIP.smaller,
+    decisions=RECIP.decisions,
 )
-EXP2 = _ulp("3", "3", "2", "1")
-LOG2 = _ulp("3", "3", "2", "1")
-SIN = _ulp("4", "4", "2", "1")
-SQRT = _ulp("3", "0.5", "1", "1")
-POW = _ulp("16", "16", "4", "1")
+EXP2 = _ulp("3", "3", "2", "1", "D-043", "D-044")
+LOG2 = _ulp("3", "3", "2", "1", "D-043", "D-044")
+SIN = _ulp("4", "4", "2", "1", "D-043", "D-044")
+SQRT = _ulp("3", "0.5", "1", "1", "D-043", "D-044")
+POW = _ulp("16", "16", "4", "1", "D-043", "D-044")
 
 MaxNan = Literal["either", "propagate", "number"]
 CmpNan = Literal["either", "ieee"]

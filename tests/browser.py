@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from html import unescape
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+SECONDS = 100
 OUTER = """<!doctype html><pre id="probe"></pre><script>
 const found = {};
 addEventListener('message', e => {
@@ -41,26 +43,38 @@ addEventListener('load', () => {
 
 
 def probed(
-    folder: Path, pages: Mapping[str, str], widths: Mapping[str, int], extra: str = ""
+    folder: Path,
+    pages: Mapping[str, str],
+    widths: Mapping[str, int],
+    extra: str = "",
+    address: str = "",
 ) -> dict[str, Any]:
     """What a browser says of pages by name. It must log nothing. Skips without a browser.
 
-    `extra` are more entries of the object that the script returns, in JavaScript.
+    `extra` are more entries of the object that the script returns, in JavaScript. `address` is that
+    of the folder on a server, for pages that load from it.
     """
-    if BROWSER is None:
-        pytest.skip("no chromium (Debian package chromium)")
     text = OUTER
     for name, page in pages.items():
         (folder / f"{name}.html").write_text(page + PROBE.replace("EXTRA", extra))
         style = f"border: 0; width: {widths[name]}px; height: 800px"
         text += f'<iframe name="{name}" src="{name}.html" style="{style}"></iframe>'
     (folder / "all.html").write_text(text)
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]
-    options += ["--enable-logging=stderr", "--virtual-time-budget=10000", "--dump-dom"]
-    command = [BROWSER, *options, (folder / "all.html").as_uri()]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert [line for line in run.stderr.splitlines() if "CONSOLE" in line] == []
-    found = re.search(r'<pre id="probe">(.+?)</pre>', run.stdout, re.DOTALL)
-    assert found is not None, run.stderr
+    shown = opened(f"{address or folder.as_uri()}/all.html")
+    found = re.search(r'<pre id="probe">(.+?)</pre>', shown, re.DOTALL)
+    assert found is not None, shown
     result: dict[str, Any] = json.loads(unescape(found[1]))
     return result
+
+
+def opened(address: str) -> str:
+    """The HTML of a page after its scripts. It must log nothing. Skips without a browser."""
+    if BROWSER is None:
+        pytest.skip("no chromium (Debian package chromium)")
+    with tempfile.TemporaryDirectory() as profile:
+        options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"]
+        options += ["--enable-logging=stderr", "--virtual-time-budget=10000", "--dump-dom"]
+        command = [BROWSER, *options, address]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    assert [line for line in run.stderr.splitlines() if "CONSOLE" in line] == []
+    return run.stdout

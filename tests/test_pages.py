@@ -68,8 +68,10 @@ def test_links_lead_to_files(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
-def test_every_command_has_its_row() -> None:
-    assert {name for name in COMMANDS if f"| `uop {name}" not in COMMAND_LINE} == set()
+def test_every_command_has_its_heading() -> None:
+    assert {
+        name for name in COMMANDS if f"\n### uop {name}\n\n`uop {name}" not in COMMAND_LINE
+    } == set()
 
 
 def test_every_exit_code_is_named() -> None:

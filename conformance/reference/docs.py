@@ -1,7 +1,8 @@
 """Writes the generated pages of the folder docs: `python -m uop.conformance.reference.docs docs`.
 
-A page in docs/ops has what `uop explain` prints about an op, and a drawing of its example;
-docs/glossary.md has every word of the glossary, docs/rules.md the rules of the compiler's table,
+A page in docs/ops has what `uop explain` prints about an op and its labels, drawings of its
+example, how judged systems differ, and the source that it becomes. docs/labels.md has the other
+labels, docs/glossary.md the words of the glossary, docs/rules.md the rules of the compiler's table,
 docs/editors the grammar of program files.
 """
 
@@ -10,19 +11,33 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from importlib import resources
+from itertools import groupby
 from pathlib import Path
 
-from uop.conformance.reference.find import rule_names
-from uop.conformance.reference.glossary import chapters, legend
+from uop.compiler.pipeline import compile
+from uop.compiler.targets.cuda import CUDA
+from uop.compiler.targets.opencl import OPENCL
+from uop.conformance.reference.cells import cells_svg
+from uop.conformance.reference.examples import Example
+from uop.conformance.reference.find import Conditions, conditions, rule_names
+from uop.conformance.reference.glossary import LEGEND, chapters, legend
 from uop.conformance.reference.grammar import GRAMMAR, grammar
-from uop.conformance.reference.page import FINDINGS, Page, op_page, rule_page
+from uop.conformance.reference.judged import Systems, judged_section, matrix_of
+from uop.conformance.reference.page import FINDINGS, Page, op_page, page_of, rule_page
+from uop.conformance.reference.places import slug
 from uop.conformance.reference.section import Section
 from uop.conformance.reference.words import field_words
+from uop.spec.conditions.clauses import OF_ALL_OPS
 from uop.spec.distribution import load_additions
 from uop.spec.documents.decisions import decisions
+from uop.spec.errors import UopError
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS, OpDef
+from uop.spec.registry import DECLARATIONS, Clause, Constraint, OpDef, labels
 from uop.spec.text.draw import svg
 from uop.spec.text.json_form import to_json
 
@@ -30,11 +45,30 @@ HEAD = "<!-- Written by `python -m uop.conformance.reference.docs docs`; not by 
 ROOT = "../.."
 DECISIONS = f"{ROOT}/spec/DECISIONS.md"
 OPS = "ops"
-GRAPHS = "graphs"
+GRAPHS, CELLS = "graphs", "cells"
+MATRIX = "matrix.md"
+SEE_MATRIX = f"\n[The matrix](../{MATRIX}) says how they were judged, and shows each failure.\n"
+MOVEMENT, SOURCE = "movement", "As OpenCL and CUDA"
+LAST = (
+    SOURCE, "Constraints", "When it runs", "Properties", "Decomposition", "Gradient", "Editions",
+    "In the documents", "Decisions",
+)  # fmt: skip
+"""The sections that end the page of an op."""
+SOURCES = (OPENCL, CUDA)
+MOST_LINES = 40
+"""A longer source shows more of the example than of the op."""
 INDEX = "README.md"
 ARGS = "args.md"
 GLOSSARY = "glossary.md"
 RULES = "rules.md"
+LABELS = "labels.md"
+LABELS_HEAD = """# Labels of no op
+
+A label names a condition, and every error about it begins with the label. Those of an op stand on
+[its page](ops/README.md). Here are those on numbers, inputs, values and Tensors, on the form that a
+stage of the compiler leaves, on optimizations, and on the words of editions. `uop explain LABEL`
+prints the same.
+"""
 RULES_HEAD = """# Rules of the compiler
 
 The compiler rewrites each node by the first of these rules that applies, sources before users,
@@ -68,22 +102,25 @@ The `value` of a CONST is a number, `true` or `false`; of a float dtype it is a 
 """
 
 
-def files() -> dict[str, str]:
-    """Every generated file by its path in the folder docs."""
-    pages = {GLOSSARY: glossary(), RULES: rules()}
+def files(folder: Path) -> dict[str, str]:
+    """Every generated file by its path in the folder docs, whose matrix of systems is read."""
+    judged = matrix_of((folder / MATRIX).read_text("utf-8"))
+    pages = {GLOSSARY: glossary(), RULES: rules(), LABELS: other_labels()}
     pages[GRAMMAR] = grammar()
     pages |= {f"{OPS}/{INDEX}": _index(), f"{OPS}/{ARGS}": _args()}
     for op, declaration in DECLARATIONS.items():
         page = op_page(declaration)
-        pages[f"{OPS}/{op.name}.md"] = markdown(page, declaration)
+        pages[f"{OPS}/{op.name}.md"] = markdown(page, declaration, judged.get(op.name, {}))
         if page.example is not None:
             pages[f"{OPS}/{GRAPHS}/{op.name}.svg"] = svg(page.example.root)
+            if declaration.section == MOVEMENT:
+                pages[f"{OPS}/{CELLS}/{op.name}.svg"] = cells_svg(page.example)
     return pages
 
 
 def write(folder: Path) -> None:
     """Bring a folder up to date; remove the pages of ops that no longer exist."""
-    wanted = files()
+    wanted = files(folder)
     for path in stale(folder, wanted):
         if path in wanted:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +133,10 @@ def stale(folder: Path, wanted: dict[str, str]) -> list[str]:
     """The paths in a folder that are missing, changed, or left over in ops."""
     there = {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
-        for path in [*map(folder.joinpath, (GLOSSARY, RULES, GRAMMAR)), *(folder / OPS).rglob("*")]
+        for path in [
+            *map(folder.joinpath, (GLOSSARY, RULES, LABELS, GRAMMAR)),
+            *(folder / OPS).rglob("*"),
+        ]
         if path.suffix in (".md", ".svg", ".json") and path.is_file()
     }
     return sorted(p for p in wanted.keys() | there.keys() if wanted.get(p) != there.get(p))
@@ -107,8 +147,9 @@ def glossary() -> str:
     parts = [f"{HEAD}# Glossary\n", "`uop explain WORD` prints the same.\n"]
     for title, words in chapters().items():
         parts.append(f"## {title}\n")
-        parts += [f"**{t.word}**: {' '.join(filter(None, (t.says, t.more)))}\n" for t in words]
-    parts += ["## The figures, in their order\n", *_table(("printed", "counts"), legend().lines)]
+        for term in words:
+            parts += [f"### {term.word}\n", f"{' '.join(filter(None, (term.says, term.more)))}\n"]
+    parts += [f"## {LEGEND.capitalize()}\n", *_table(("printed", "counts"), legend().lines)]
     return "\n".join(parts) + "\n"
 
 
@@ -118,34 +159,119 @@ def rules() -> str:
     for page in map(rule_page, rule_names()):
         (section,) = page.sections
         code = (tuple(f"`{cell}`" if cell else "" for cell in row) for row in section.table)
-        parts += [f"## {page.title}\n", *([f"{page.lead}\n"] if page.lead else [])]
+        name, _, dtype = page.title.partition(" on ")
+        about = " ".join(filter(None, (f"Of nodes of dtype {dtype}." * bool(dtype), page.lead)))
+        parts += [f"## {name}\n", *([f"{about}\n"] if about else [])]
         parts += [*_table(section.header, code), ""]
     return "\n".join(parts)
 
 
-def markdown(page: Page, declaration: OpDef) -> str:
-    """The page of an op."""
-    parts = [
-        HEAD + f"# {declaration.op.name}\n",
-        f"`{page.title}` · {declaration.section}\n",
-        f"{page.lead}\n",
-    ]
-    for section in page.sections:
-        parts.append(_section(section))
-        if section.title == "Example":
-            parts.append(f"![The example as a graph]({GRAPHS}/{declaration.op.name}.svg)\n")
+def other_labels() -> str:
+    """The labels that the page of no op has, by what they are about."""
+    parts = [f"{HEAD}{LABELS_HEAD}"]
+    others: dict[str, Conditions | Clause] = {c.label: c for c in OF_ALL_OPS}
+    others |= {label: c for label, c in conditions().items() if label not in labels()}
+    for about, same in groupby(sorted(others), lambda label: label.partition(".")[0]):
+        parts.append(f"## {about}\n")
+        for label in same:
+            subject = others[label]
+            told = _meanings(subject) if isinstance(subject, Conditions) else _broken(subject)
+            parts += [f"### {label}\n", *told]
     return "\n".join(parts)
 
 
+def _meanings(subject: Conditions) -> Iterator[str]:
+    """What a label means, and where."""
+    places: dict[str, list[str]] = {}
+    for place, condition in subject.places:
+        places.setdefault(condition.title, []).append(place)
+    for title, where in places.items():
+        known = f" In {' '.join(where)}." if any(where) else ""
+        yield f"{escaped(title)}.{known}\n"
+
+
+def markdown(page: Page, declaration: OpDef, judged: Systems) -> str:
+    """The page of an op."""
+    name = declaration.op.name
+    sections = {section.title: _section(section) for section in page.sections}
+    sections["Constraints"] = _labelled("Constraints", declaration.constraints)
+    if declaration.clauses:
+        sections["When it runs"] = _labelled("When it runs", declaration.clauses)
+    if page.example is not None:
+        sections["Example"] += _pictures(declaration)
+        sections[SOURCE] = _source(page.example)
+    if judged:
+        sections["Judged systems"] = _section(judged_section(judged)) + SEE_MATRIX
+    sections |= {title: sections.pop(title) for title in LAST if title in sections}
+    formula = formulas().get(name)
+    parts = [
+        f"{HEAD}# {name}\n",
+        f"`{page.title}` · {declaration.section}\n",
+        f"{escaped(page.lead)}\n",
+        *([f"```math\n{formula}\n```\n"] if formula else []),
+        *filter(None, sections.values()),
+    ]
+    return "\n".join(parts)
+
+
+@cache
+def formulas() -> Mapping[str, str]:
+    """What ops compute, in LaTeX, by their names."""
+    file = resources.files("uop.conformance.reference") / "formulas.toml"
+    return tomllib.loads(file.read_text("utf-8"))
+
+
+def _pictures(declaration: OpDef) -> str:
+    """The cells before and after a movement op; the example as a graph."""
+    name = declaration.op.name
+    cells = f"\n![The cells before and after]({CELLS}/{name}.svg)\n"
+    graph = f"\n![The example as a graph]({GRAPHS}/{name}.svg)\n"
+    return cells * (declaration.section == MOVEMENT) + graph
+
+
+def _labelled(title: str, conditions: Iterable[Constraint | Clause]) -> str:
+    """Each condition under its label, with a program that breaks it and the error."""
+    parts = [f"## {title}\n"]
+    for condition in conditions:
+        parts += [f"### {condition.label}\n", *_broken(condition)]
+    return "\n".join(parts)
+
+
+def _broken(condition: Constraint | Clause) -> Iterator[str]:
+    """What must hold, a program that breaks it, and the error."""
+    page = page_of(condition)
+    yield f"{escaped(page.lead.partition(': ')[2])}\n"
+    for section in page.sections:
+        yield from _content(section, "text" if section.title == "Said" else "uop")
+
+
+def _source(example: Example) -> str:
+    """The kernels that an op becomes: of itself where it is a program, else of its example."""
+    parts = []
+    for target in SOURCES:
+        for root in (example.op_node, example.root):
+            with suppress(UopError):
+                source = compile(root, target=target).source
+                shown = source.removeprefix(target.dialect.header).strip()
+                if shown and shown.count("\n") < MOST_LINES:
+                    parts.append(f"```c\n{shown}\n```\n")
+                    break
+    return "\n".join([f"## {SOURCE}\n", *parts]) if parts else ""
+
+
 def _section(section: Section) -> str:
-    lines = [f"## {section.title}", ""]
+    parts = [f"## {section.title}\n", *_content(section, "uop")]
+    return "\n".join(parts)
+
+
+def _content(section: Section, language: str) -> Iterator[str]:
+    """The table, the code and the paragraphs of a section."""
     if section.table:
-        lines += _table(section.header, section.table)
+        yield "\n".join(_table(section.header, section.table)) + "\n"
     if section.code:
-        lines += ["```text", section.code.rstrip("\n"), "```"]
+        yield f"```{language}\n{section.code.rstrip()}\n```\n"
     if section.text:
-        lines.append(section.text)
-    return "\n".join(lines) + "\n"
+        yield f"{_linked(escaped(section.text))}\n"
 
 
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
@@ -153,28 +279,32 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str
 
 
 def _row(cells: tuple[str, ...]) -> str:
-    # Markdown must not read a star, a bar or an angle bracket in a cell.
-    escaped = (c.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*") for c in cells)
-    return "| " + " | ".join(_linked(c.replace("<", "&lt;")) for c in escaped) + " |"
+    return "| " + " | ".join(_linked(escaped(c).replace("|", "\\|")) for c in cells) + " |"
+
+
+def escaped(text: str) -> str:
+    """Prose that Markdown shows as it is: it must read no star, backslash or angle bracket."""
+    return text.replace("\\", "\\\\").replace("*", "\\*").replace("<", "&lt;")
 
 
 def _linked(cell: str) -> str:
     """A cell whose decisions and findings are links."""
-    cell = re.sub(r"\bD-\d{3}\b", lambda m: f"[{m[0]}]({DECISIONS}#{anchor(m[0])})", cell)
+    cell = re.sub(r"\bD-\d{3}\b", lambda m: f"[{m[0]}]({DECISIONS}#{decision_slug(m[0])})", cell)
     return re.sub(rf"{FINDINGS}/(\w+)\.py", rf"[\1]({ROOT}/{FINDINGS}/\1.py)", cell)
 
 
-def anchor(number: str) -> str:
+def decision_slug(number: str) -> str:
     """The anchor that GitHub gives the heading of a decision in DECISIONS.md."""
-    heading = f"{number} {decisions()[number].title}".lower()
-    return re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
+    return slug(f"{number} {decisions()[number].title}")
 
 
 def _index() -> str:
     known = [DECLARATIONS[op] for op in Op if op in DECLARATIONS]
-    rows = [(f"[{d.op.name}]({d.op.name}.md)", d.section, d.doc) for d in known]
-    table = "\n".join(_table(("op", "section", "meaning"), rows))
-    return f"{HEAD}# The ops\n\n[The arg of every op]({ARGS}), as JSON and as text.\n\n{table}\n"
+    parts = [f"{HEAD}# The ops\n", f"[The arg of every op]({ARGS}), as JSON and as text.\n"]
+    for title, same in groupby(known, lambda d: d.section):
+        rows = [(f"[{d.op.name}]({d.op.name}.md)", d.doc) for d in same]
+        parts += [f"## {title.capitalize()}\n", *_table(("op", "meaning"), rows), ""]
+    return "\n".join(parts)
 
 
 def _args() -> str:

@@ -26,6 +26,7 @@ from uop.spec.editions import EDITIONS
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import SHIFTS, Op
 from uop.spec.registry import DECLARATIONS, OpDef
+from uop.spec.text.printer import in_place
 from uop.spec.text.program import print_program
 from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp, param
@@ -47,8 +48,9 @@ class Example:
 
     @property
     def op_node(self) -> UOp:
-        """The node that the example is about."""
-        return next(u for u in self.root.toposort() if u.op is self.op)
+        """The node that the example is about, not a shape that its user has in place."""
+        nodes = [u for u in self.root.toposort() if u.op is self.op]
+        return next((u for u in nodes if in_place(u) is None), nodes[0])
 
     @property
     def result(self) -> FullOutput:

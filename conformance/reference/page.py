@@ -137,7 +137,7 @@ def op_page(declaration: OpDef) -> Page:
         Section("Example", code=example.text if example else ""),
         _dtypes(declaration),
         *special_values(declaration),
-        Section("Latitude", ("dtypes", "accepted"), tuple(latitude_words(declaration))),
+        _latitude(declaration),
         Section("Knobs", ("knob", "about"), tuple(knobs_of(declaration.op))),
         Section("No value", text=declaration.undefined),
         Section("Words", ("word", "means"), _words_about(name)),
@@ -255,14 +255,21 @@ def term_page(term: Term) -> Page:
 
 def _places(subject: Conditions) -> Section:
     """The editions and targets that have a label, with its meaning there."""
-    table = tuple((place, c.title) for place, c in subject.places if place)
-    return Section("Where", ("in", "holds"), table)
+    titles = ((c.title, place) for place, c in subject.places if place)
+    return Section("Where", ("in", "holds"), _grouped(titles))
 
 
 def _editions(name: str) -> Section:
     """The signature of an op in each edition that has it."""
     signatures = ((word_signature(word), edition) for edition, word in words_of(name))
     return Section("Editions", ("edition", "signature"), _grouped(signatures))
+
+
+def _latitude(declaration: OpDef) -> Section:
+    """What is accepted, by dtypes, and why: the problems that the decisions solve."""
+    why = (f"{n}: {decisions()[n].problem}" for n in declaration.latitude.decisions)
+    table = tuple(latitude_words(declaration))
+    return Section("Latitude", ("dtypes", "accepted"), table, text="\n\n".join(why))
 
 
 def _dtypes(declaration: OpDef) -> Section:

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 PATH = Path(__file__).parents[1] / "DECISIONS.md"
-_ENTRY = re.compile(r"^## (D-\d{3}) (.+?)\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
-_READING = re.compile(r"^\*\*Reading\.\*\* (.*?)(?=^\*\*|\Z)", re.MULTILINE | re.DOTALL)
+_ENTRY = re.compile(r"^### (D-\d{3}) (.+?)\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
+_PROBLEM = re.compile(r"^\*\*Problem\.\*\* (.*?)(?=^\*\*|\Z)", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class Decision:
     text: str
 
     @property
-    def reading(self) -> str:
-        """The paragraph `Reading`, on one line; empty if there is none."""
-        match = _READING.search(self.text)
+    def problem(self) -> str:
+        """The paragraph `Problem`, on one line; empty if there is none."""
+        match = _PROBLEM.search(self.text)
         return " ".join(match[1].split()) if match else ""
 
 

@@ -142,7 +142,8 @@ elementwise(
 elementwise(
     Op.MAX,
     AB,
-    "The larger one: a NaN wins unless `max_nan` says otherwise, +0 is above -0, on bool OR.",
+    "The larger one, on bool OR. Beside a NaN the interpreter gives NaN and a backend either "
+    "operand; +0 is above -0.",
     VALUES,
     interval=min_max.maximum,
     latitude=lat.MAX,

@@ -184,7 +184,8 @@ elementwise(
 elementwise(
     Op.MIN,
     AB,
-    "The smaller one: a NaN wins, -0 is below +0, on bool AND. Mostly the op of a REDUCE.",
+    "The smaller one, on bool AND. Beside a NaN the interpreter gives NaN and a backend either "
+    "operand; -0 is below +0. Mostly the op of a REDUCE.",
     VALUES,
     section=SECTION,
     interval=min_max.minimum,

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
+import shutil
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+from manual import needed
 from reports import failing
 
 from uop.conformance.coverage.points import KINDS
 from uop.conformance.reference import glossary
-from uop.conformance.reference.docs import anchor, files, stale, write
+from uop.conformance.reference.docs import MATRIX, decision_slug, files, stale, write
 from uop.conformance.reference.find import find
+from uop.conformance.reference.places import DECISIONS, address_of, anchor
 from uop.conformance.report.text import figures_line
 from uop.spec.documents.decisions import decisions
 from uop.spec.registry import DECLARATIONS
 
 FOLDER = Path(__file__).parents[2] / "docs"
-WANTED = files()
+WANTED = files(FOLDER)
 
 
 def test_no_page_is_stale() -> None:
@@ -39,14 +44,35 @@ def test_links_lead_to_files() -> None:
 
 
 def test_decisions_lead_to_their_headings() -> None:
-    assert anchor("D-038") == "d-038-cast"
-    assert anchor("D-040") == "d-040-cast-to-fp8e4m3-which-has-no-infinity"
+    assert decision_slug("D-038") == "d-038-cast"
+    assert decision_slug("D-040") == "d-040-cast-to-fp8e4m3-which-has-no-infinity"
     headings = (FOLDER.parent / "spec" / "DECISIONS.md").read_text("utf-8").lower()
     for number in decisions():
-        (heading,) = re.findall(rf"^## ({number.lower()} .+)$", headings, re.MULTILINE)
+        (heading,) = re.findall(rf"^### ({number.lower()} .+)$", headings, re.MULTILINE)
         kept = "".join(c for c in heading if c.isalnum() or c in " -_")
-        assert anchor(number) == kept.replace(" ", "-")
+        assert decision_slug(number) == kept.replace(" ", "-")
     assert "(../../spec/DECISIONS.md#d-038-cast)" in WANTED["ops/CAST.md"]
+
+
+def test_every_subject_has_a_heading_in_the_sources() -> None:
+    sources = {p.relative_to(FOLDER).with_suffix("").as_posix(): p for p in FOLDER.rglob("*.md")}
+    sources |= {DECISIONS: FOLDER.parent / "spec" / "DECISIONS.md"}
+    places = Counter([*sources])
+    for page, path in sources.items():
+        prose = re.sub(r"^(`{3,}|~{3,}).*?^\1$", "", path.read_text("utf-8"), flags=re.M | re.S)
+        headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+        places.update(f"{page}#{anchor(page, heading)}" for heading in headings)
+    assert {name: place for name, place in needed().items() if places[place] != 1} == {}
+
+
+def test_the_address_of_a_label_follows_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UOP_DOCS", raising=False)
+    assert address_of(find("permute.C1")) == "ops/PERMUTE#c1"
+    monkeypatch.setenv("UOP_DOCS", "https://host/uop/0.1.0/")
+    assert address_of(find("PERMUTE.c1")) == "https://host/uop/0.1.0/ops/PERMUTE.html#c1"
+    assert address_of(find("PERMUTE")) == "https://host/uop/0.1.0/ops/PERMUTE.html"
+    assert address_of(find("max_nan")) == "https://host/uop/0.1.0/profiles.html"
+    assert address_of(find("VECTORIZE")) == ""
 
 
 def test_the_example_of_a_page_comes_first() -> None:
@@ -70,6 +96,7 @@ def test_drawings_are_well_formed() -> None:
 
 def test_writing_brings_a_folder_up_to_date(tmp_path: Path) -> None:
     (tmp_path / "ops").mkdir()
+    shutil.copy(FOLDER / MATRIX, tmp_path)
     (tmp_path / "ops" / "GONE.md").write_text("of an op that is no more")
     (tmp_path / "by-hand.md").write_text("a page that nobody generates")
     write(tmp_path)
@@ -82,7 +109,7 @@ def test_writing_brings_a_folder_up_to_date(tmp_path: Path) -> None:
 def test_every_word_is_explained_and_leads_on() -> None:
     for word, term in glossary.terms().items():
         assert find(word) == term
-        assert f"**{term.word}**: {term.says}" in WANTED["glossary.md"]
+        assert f"### {term.word}\n\n{term.says}" in WANTED["glossary.md"]
         for other in term.see:
             assert find(other) != term
 

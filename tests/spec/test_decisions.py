@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "spec" / "DECISIONS.md").read_text()
-ENTRIES = re.findall(r"^## (D-\d{3}) (.+?)\n(.*?)(?=^#|\Z)", TEXT, re.MULTILINE | re.DOTALL)
+ENTRIES = re.findall(r"^### (D-\d{3}) (.+?)\n(.*?)(?=^#|\Z)", TEXT, re.MULTILINE | re.DOTALL)
 PINNED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 PARTS = ("> ", "**Problem.** ", "**Reading.** ", "**Rejected.** ", "**Pinned by**")
 CITING = ("*.py", "*.md", "*.uop", "*.toml")
@@ -18,7 +18,7 @@ CITING = ("*.py", "*.md", "*.uop", "*.toml")
 def test_numbers_count_from_one_without_gaps() -> None:
     numbers = [number for number, _, _ in ENTRIES]
     assert numbers == [f"D-{i + 1:03d}" for i in range(len(numbers))]
-    assert len(numbers) == TEXT.count("\n## ")
+    assert len(numbers) == TEXT.count("\n### ")
     titles = [title for _, title, _ in ENTRIES]
     assert len(set(titles)) == len(titles)
 

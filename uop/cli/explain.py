@@ -149,8 +149,10 @@ def explain_name(name: str) -> None:
     """Print the page of a name."""
     from uop.conformance.reference.find import find
     from uop.conformance.reference.page import page_of
+    from uop.conformance.reference.places import address_of
 
-    print_page(page_of(find(name)))
+    subject = find(name)
+    print_page(page_of(subject), address_of(subject))
 
 
 def explain_two(name: str, other: str) -> None:
@@ -170,9 +172,12 @@ def is_name(word: str) -> bool:
     return word[:1].isalpha() and not is_value
 
 
-def print_page(page: Page) -> None:
+def print_page(page: Page, address: str = "") -> None:
+    """Print a page, and at its end its address in the manual."""
+    from uop.conformance.reference.section import Section
+
     lines = [page.title, *([f"  {page.lead}"] if page.lead else [])]
-    for section in page.sections:
+    for section in (*page.sections, *([Section("In the manual", text=address)] if address else [])):
         lines += ["", *section_lines(section)]
     click.echo("\n".join(lines))
 
