@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 
 import jsonschema
@@ -25,6 +27,13 @@ NEEDS = {"onnx.md": "opencl", "python.md": "opencl", "stablehlo.md": "jaxlib"}
 """The fixture of what a page needs to run."""
 EXTRAS = {"opencl": "opencl", "jaxlib": "xla"}
 """The extra that installs what a fixture needs."""
+NEEDING = {"opencl": "compile(", "jaxlib": "from_stablehlo("}
+"""What needs it first on a page."""
+OF_EXTRAS = (
+    "cupy", "distributed", "flint", "fsspec", "hypothesis", "iree", "jax", "jaxlib", "jsonschema",
+    "onnx", "onnxruntime", "openvino", "pyopencl", "pytest", "sphinx", "tinygrad", "tvm",
+)  # fmt: skip
+"""The modules that a plain `pip install .` does not bring."""
 SLOW = {"ci.md", "judge-your-backend.md", "onnx.md", "stablehlo.md", "to-onnx.md"}
 """Pages that take long, or need a large extra."""
 
@@ -43,9 +52,26 @@ def test_a_page_shows_what_its_blocks_print(
         assert shown.holds, f"`python tests/pages.py` writes it anew: {shown}"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
+def test_the_first_block_needs_no_extra_or_installs_it(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if any("pip install '.[" in block.text for block in blocks(page)[:1]):
+        return
+    prepare(tmp_path)
+    (tmp_path / "absent").mkdir()
+    # A module that is None cannot be imported, in any process that starts with this path.
+    missing = f"import sys\nsys.modules.update(dict.fromkeys({OF_EXTRAS}))\n"
+    (tmp_path / "absent" / "sitecustomize.py").write_text(missing)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "absent"), prepend=os.pathsep)
+    for shown in islice(run_page(page, tmp_path), 1):
+        assert shown.holds, shown
+
+
 @pytest.mark.parametrize("name", NEEDS)
 def test_a_page_says_first_what_to_install(name: str) -> None:
-    said, _, _ = (DOCS / name).read_text("utf-8").partition("```")
+    said, _, _ = (DOCS / name).read_text("utf-8").partition(NEEDING[NEEDS[name]])
     assert re.search(rf"pip install '\.\[[\w,]*\b{EXTRAS[NEEDS[name]]}\b", said)
 
 
