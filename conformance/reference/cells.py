@@ -2,83 +2,111 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from html import escape
-from itertools import accumulate
-
-import numpy as np
+from itertools import chain
 
 from uop.conformance.reference.examples import Example
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.show import word
 from uop.interpreter.values import Value
+from uop.spec.dtype import DType
 from uop.spec.graph import slots_of
 from uop.spec.text.printer import in_place
 from uop.spec.uop import UOp
 
-CHARACTER, HEIGHT, GAP, LINE = 7, 26, 12, 22
-ARROW = 44
+CHARACTER, HEIGHT, LINE = 7, 26, 22
+GAP, ARROW = 24, 44
 ABSENT = "invalid"
 
 
 def cells_svg(example: Example) -> str:
     """The operands of the example's node, an arrow, and its value, as SVG.
 
-    A cell of the result has the colour of the cell of the first operand that it comes from, if
-    both have one value. An absent cell is empty.
+    A value that is moved has one colour on both sides; indices and what is left out have none.
+    An absent cell is empty.
     """
     node = example.op_node
-    operands = [_value(s, example) for s in node.src if in_place(s) is None]
-    words = [_words(v) for v in (*operands, _value(node, example))]
-    moved = dict.fromkeys(words[0].reshape(-1).tolist())
+    operands = [_grid(u, example) for u in node.src if in_place(u) is None]
+    result = _grid(node, example)
+    sources = chain(*(g.words for g in operands if g.dtype is result.dtype))
+    moved = [w for w in dict.fromkeys(sources) if w in result.words]
     colors = {w: f"hsl({360 * k // len(moved)} 75% 84%)" for k, w in enumerate(moved)}
-    shown = [_grid(array, colors) for array in words]
-    gaps = [GAP * 2] * (len(shown) - 2) + [ARROW, 0]
-    lefts = [0, *accumulate(w + gap for (_, w, _), gap in zip(shown, gaps, strict=True))]
-    height = max(h for _, _, h in shown)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{lefts[-1] + 2}" height="{height + 2}" '
-        f'viewBox="-1 -1 {lefts[-1] + 2} {height + 2}" font-family="monospace" font-size="11">'
-    ]
-    for (text, _, _), array, left in zip(shown, words, lefts, strict=False):
-        shape = ",".join(map(str, array.shape))
-        parts.append(f'<g transform="translate({left})"><text y="12">[{shape}]</text>{text}</g>')
-    x = lefts[len(operands)] - ARROW
-    parts.append(f'<text x="{x + 12}" y="{LINE + 18}" font-size="18">→</text>')
-    return "\n".join([*parts, "</svg>", ""])
+    x, parts = 0, []
+    for grid in (*operands, result):
+        if grid is result:
+            parts.append(f'<text x="{x - GAP + 10}" y="{LINE + 18}" font-size="18">→</text>')
+            x += ARROW - GAP
+        known = colors if grid.dtype is result.dtype else {}
+        parts.append(f'<g transform="translate({x})">{grid.svg(known)}</g>')
+        x += grid.width + GAP
+    width, height = x - GAP + 2, max(g.height for g in (*operands, result)) + 2
+    head = f'width="{width}" height="{height}" viewBox="-1 -1 {width} {height}"'
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" {head} font-family="monospace" '
+            'font-size="11">',
+            *parts,
+            "</svg>\n",
+        ]
+    )
 
 
-def _value(u: UOp, example: Example) -> Value:
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """A value as rows of cells, with a gap between the matrices of leading axes."""
+
+    dtype: DType
+    shape: tuple[int, ...]
+    words: tuple[str, ...]
+
+    @property
+    def caption(self) -> str:
+        return f"[{','.join(map(str, self.shape))}]"
+
+    @property
+    def columns(self) -> int:
+        return self.shape[-1] if self.shape else 1
+
+    @property
+    def cell(self) -> int:
+        """The width of a cell."""
+        return max(HEIGHT, *(len(w) * CHARACTER + 12 for w in self.words if w != ABSENT))
+
+    @property
+    def width(self) -> int:
+        return max(self.cell * self.columns, len(self.caption) * CHARACTER)
+
+    @property
+    def height(self) -> int:
+        return self.top(len(self.words) // self.columns - 1) + HEIGHT
+
+    def top(self, row: int) -> int:
+        """Where a row of cells begins."""
+        matrix = row // self.shape[-2] if len(self.shape) > 1 else 0
+        return LINE + row * HEIGHT + matrix * HEIGHT // 2
+
+    def svg(self, colors: Mapping[str, str]) -> str:
+        """The shape, and the cells with the colours of their values."""
+        parts = [f'<text y="12">{self.caption}</text>']
+        for k, text in enumerate(self.words):
+            row, column = divmod(k, self.columns)
+            x, y = column * self.cell, self.top(row)
+            dashed = ' stroke-dasharray="3"' if text == ABSENT else ""
+            parts.append(
+                f'<rect x="{x}" y="{y}" width="{self.cell}" height="{HEIGHT}" '
+                f'fill="{colors.get(text, "none")}" stroke="#607d8b"{dashed}/>'
+                f'<text x="{x + self.cell // 2}" y="{y + 17}" text-anchor="middle">'
+                f"{'' if text == ABSENT else escape(text)}</text>"
+            )
+        return "".join(parts)
+
+
+def _grid(u: UOp, example: Example) -> _Grid:
     """The value of a node of the example."""
     value = evaluate_full(u, {k: a for k, a in example.inputs.items() if k in slots_of(u)})
     assert isinstance(value, Value)
-    return value
-
-
-def _words(value: Value) -> np.ndarray[tuple[int, ...], np.dtype[np.str_]]:
-    """The elements as text, in the shape of the value."""
     flat = value.map(lambda a: a.reshape(-1))
-    return np.array([word(flat, i) for i in range(value.data.size)]).reshape(value.data.shape)
-
-
-def _grid(
-    words: np.ndarray[tuple[int, ...], np.dtype[np.str_]], colors: dict[str, str]
-) -> tuple[str, int, int]:
-    """A value as rows of cells, with a gap between the matrices of leading axes; its size."""
-    columns = words.shape[-1] if words.ndim else 1
-    rows = words.shape[-2] if words.ndim > 1 else 1
-    shown = np.where(words == ABSENT, "", words)
-    width = max(max(map(len, shown.reshape(-1).tolist())) * CHARACTER + 12, HEIGHT)
-    parts, y = [], LINE
-    for k, row in enumerate(words.reshape(-1, columns)):
-        y += GAP if k and k % rows == 0 else 0
-        for j, text in enumerate(row.tolist()):
-            dashed = ' stroke-dasharray="3"' if text == ABSENT else ""
-            parts.append(
-                f'<rect x="{j * width}" y="{y}" width="{width}" height="{HEIGHT}" '
-                f'fill="{colors.get(text, "none")}" stroke="#607d8b"{dashed}/>'
-            )
-            if text != ABSENT:
-                middle = f'x="{j * width + width // 2}" y="{y + 17}" text-anchor="middle"'
-                parts.append(f"<text {middle}>{escape(text)}</text>")
-        y += HEIGHT
-    return "".join(parts), width * columns, y
+    words = tuple(word(flat, k) for k in range(value.data.size))
+    return _Grid(u.dtype, value.data.shape, words)

@@ -9,6 +9,7 @@ docs/editors the grammar of program files.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import tomllib
@@ -60,6 +61,8 @@ MOST_LINES = 40
 INDEX = "README.md"
 ARGS = "args.md"
 GLOSSARY = "glossary.md"
+PATH = re.compile(r"\b(?:docs|spec)/[\w/-]+\.md")
+"""A page as the words of the glossary name it."""
 RULES = "rules.md"
 LABELS = "labels.md"
 LABELS_HEAD = """# Labels of no op
@@ -148,7 +151,9 @@ def glossary() -> str:
     for title, words in chapters().items():
         parts.append(f"## {title}\n")
         for term in words:
-            parts += [f"### {term.word}\n", f"{' '.join(filter(None, (term.says, term.more)))}\n"]
+            said = " ".join(filter(None, (term.says, term.more)))
+            linked = PATH.sub(lambda m: f"[{m[0]}]({os.path.relpath(m[0], 'docs')})", said)
+            parts += [f"### {term.word}\n", f"{linked}\n"]
     parts += [f"## {LEGEND.capitalize()}\n", *_table(("printed", "counts"), legend().lines)]
     return "\n".join(parts) + "\n"
 
@@ -283,8 +288,8 @@ def _row(cells: tuple[str, ...]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Prose that Markdown shows as it is: it must read no star, backslash or angle bracket."""
-    return text.replace("\\", "\\\\").replace("*", "\\*").replace("<", "&lt;")
+    """Prose that Markdown shows as it is: a star, backslash or angle bracket is none of its own."""
+    return re.sub(r"`[^`]*`|[\\*<]", lambda m: m[0] if m[0][0] == "`" else f"\\{m[0]}", text)
 
 
 def _linked(cell: str) -> str:

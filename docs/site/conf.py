@@ -49,6 +49,7 @@ html_sidebars = {
 }
 html_copy_source = False
 html_show_sphinx = False
+html_show_copyright = False
 
 TOKENS = {
     "comment": Comment,

@@ -15,8 +15,17 @@ from reports import failing
 
 from uop.conformance.coverage.points import KINDS
 from uop.conformance.reference import glossary
-from uop.conformance.reference.docs import MATRIX, decision_slug, files, stale, write
+from uop.conformance.reference.docs import (
+    CELLS,
+    MATRIX,
+    decision_slug,
+    files,
+    formulas,
+    stale,
+    write,
+)
 from uop.conformance.reference.find import find
+from uop.conformance.reference.judged import judged_section, matrix_of
 from uop.conformance.reference.places import DECISIONS, address_of, anchor
 from uop.conformance.report.text import figures_line
 from uop.spec.documents.decisions import decisions
@@ -94,6 +103,64 @@ def test_drawings_are_well_formed() -> None:
             ElementTree.fromstring(text)
 
 
+def test_a_value_that_is_moved_keeps_its_colour() -> None:
+    before, after = cells("PERMUTE")
+    assert dict(before) == dict(after)
+    assert len({color for _, color in before}) == 6
+    assert [text for text, _ in after] == ["1", "4", "2", "5", "3", "6"]
+
+
+def test_what_is_left_out_absent_or_an_index_has_no_colour() -> None:
+    before, after = cells("SHRINK")
+    assert {text for text, color in before if color != "none"} == {"6", "10"}
+    assert "none" not in dict(after).values()
+    assert [text for text, color in cells("PAD")[1] if color == "none"] == [None, None]
+    assert {color for _, color in cells("INDEX")[1]} == {"none"}
+
+
+def cells(op: str) -> list[list[tuple[str | None, str]]]:
+    """The text and the colour of each cell in the picture of an op, a list for each value."""
+    groups = ElementTree.fromstring(WANTED[f"ops/{CELLS}/{op}.svg"]).findall("{*}g")
+    return [
+        [
+            (text.text, rect.attrib["fill"])
+            for rect, text in zip(g.findall("{*}rect"), g.findall("{*}text")[1:], strict=True)
+        ]
+        for g in groups
+    ]
+
+
+def test_every_op_on_values_has_a_formula() -> None:
+    computing = {"movement", "reduce", "elementwise", "decomposed"}
+    ops = {op.name for op, declaration in DECLARATIONS.items() if declaration.section in computing}
+    assert ops - formulas().keys() == {"THREEFRY"}
+    assert formulas().keys() <= {op.name for op in DECLARATIONS}
+
+
+def test_the_matrix_says_which_systems_differ() -> None:
+    page = (
+        "| backend |\n| --- |\n| a |\n\n| op | a | b:CPU | c | d |\n| --- | --- | --- | --- | --- |"
+    )
+    matrix = matrix_of(f"{page}\n| MAX | ✓ 1,035 | ✕ 2/31 | · | ✓ 8 |\n\n| choice | a |\n")
+    assert matrix == {"MAX": {"a": "✓ 1,035", "b:CPU": "✕ 2/31", "c": "·", "d": "✓ 8"}}
+    assert judged_section(matrix["MAX"]).table == (
+        ("b:CPU", "fails 2 of 31 programs"),
+        ("a d", "conforms"),
+        ("c", "not supported"),
+    )
+
+
+def test_a_source_is_that_of_the_op_alone() -> None:
+    text = WANTED["ops/PAD.md"].partition("## As OpenCL and CUDA\n")[2].partition("\n## ")[0]
+    assert text.count("kernel void") == text.count("__global__") == 1
+    assert "typedef" not in text
+
+
+def test_a_latitude_says_why() -> None:
+    assert f"): {decisions()['D-033'].problem}" in WANTED["ops/MAX.md"]
+    assert "D-0" not in WANTED["ops/PERMUTE.md"].partition("## Latitude")[2].partition("\n## ")[0]
+
+
 def test_writing_brings_a_folder_up_to_date(tmp_path: Path) -> None:
     (tmp_path / "ops").mkdir()
     shutil.copy(FOLDER / MATRIX, tmp_path)
@@ -107,9 +174,10 @@ def test_writing_brings_a_folder_up_to_date(tmp_path: Path) -> None:
 
 
 def test_every_word_is_explained_and_leads_on() -> None:
+    shown = re.sub(r"\[(.+?)\]\(.+?\)", r"\1", WANTED["glossary.md"])
     for word, term in glossary.terms().items():
         assert find(word) == term
-        assert f"### {term.word}\n\n{term.says}" in WANTED["glossary.md"]
+        assert f"### {term.word}\n\n{term.says}" in shown
         for other in term.see:
             assert find(other) != term
 
