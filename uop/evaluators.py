@@ -33,9 +33,9 @@ def _compiled(target: str) -> Evaluator:
 
 def _adapted(name: str) -> Evaluator:
     """A backend of the suite, in this process; UnsupportedError where it lacks something."""
-    from uop.cli.programs.backend import outputs_of
     from uop.conformance.backends import load
     from uop.conformance.protocol.types import Program
+    from uop.conformance.workers.single import outputs_of
     from uop.spec.text.program import print_program
 
     adapter = load(name)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop.cli.programs import backend
 from uop.cli.suite import backends
 from uop.conformance import backends as registered
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind
+from uop.conformance.workers import single
 from uop.spec.errors import BackendError, UndefinedError, UnsupportedError, UopError
 from uop.spec.text.program import parse
 
@@ -100,7 +100,7 @@ def test_a_program_runs_on_a_backend(uop: Any, program: Path) -> None:
 def test_every_backend_gives_the_exact_result(name: str) -> None:
     root = parse(PROGRAM.partition("input")[0])
     try:
-        results = backend.run_on(name, root, {0: np.array([1, 2, -128], np.int8)})
+        results = single.run_on(name, root, {0: np.array([1, 2, -128], np.int8)})
     except BackendError as error:
         pytest.skip(str(error))
     assert {n: value.data.tolist() for n, value in results.items()} == {0: [-1, -2, -128]}
@@ -118,8 +118,8 @@ def test_a_backend_that_does_not_start_is_exit_3(
     def refused(*_: object, **__: object) -> None:
         raise BackendError("backend 'interpreter' did not start: no device")
 
-    monkeypatch.setattr(backend, "started", refused)
-    monkeypatch.setattr(backend, "known", lambda name: None)
+    monkeypatch.setattr(single, "started", refused)
+    monkeypatch.setattr(single, "known", lambda name: None)
     outcome = uop("run", program, "--backend", "elsewhere")
     assert (outcome.code, outcome.out) == (3, "")
     assert "did not start: no device" in outcome.err
@@ -143,13 +143,13 @@ def test_trace_is_for_the_interpreter(uop: Any, program: Path) -> None:
 )
 def test_a_problem_is_its_error(outcome: Outcome, error: type[UopError]) -> None:
     with pytest.raises(error, match="elsewhere"):
-        backend.outputs_of("elsewhere", outcome)
+        single.outputs_of("elsewhere", outcome)
 
 
 def test_a_backend_that_stops_may_say_the_clause() -> None:
     outcome = Problem(ProblemKind.TRAP, "INDEX.u1: too far\n  found: 3", "INDEX.u1")
     with pytest.raises(UndefinedError) as caught:
-        backend.outputs_of("elsewhere", outcome)
+        single.outputs_of("elsewhere", outcome)
     assert caught.value.label == "INDEX.u1"
     assert str(caught.value) == "INDEX.u1: backend 'elsewhere': too far\n  |   found: 3"
 
@@ -159,7 +159,7 @@ def test_results_of_effects_are_numbered_by_slot() -> None:
         "%0 = BUFFER [1] {slot=5, dtype=int8}\n%1 = CONST {value=2, dtype=int8}\n%2 = STACK %1\n"
         "%3 = STORE %0, %2\n%4 = SINK %3\n"
     )
-    results = backend.run_on("interpreter", root, {})
+    results = single.run_on("interpreter", root, {})
     assert {slot: value.data.tolist() for slot, value in results.items()} == {5: [2]}
 
 

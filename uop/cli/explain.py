@@ -323,8 +323,8 @@ def place_of(element: str | None) -> tuple[int, ...] | None:
 
 def backend_facts(made: Call, names: tuple[str, ...]) -> list[tuple[str, str]]:
     """The result of each backend, and whether it is accepted."""
-    from uop.cli.programs.backend import run_on
     from uop.conformance.protocol.untrusted import in_one_line
+    from uop.conformance.workers.single import run_on
     from uop.interpreter.show import show_value
     from uop.spec.errors import UopError
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uop.cli.programs.compiling import inputs_of, ordinary
 from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
@@ -20,9 +19,10 @@ def check(case: FileCase, root: UOp, setting: Setting, *, as_json: bool) -> Exit
     """Judge the stages and the device on the inputs of a case, and print what was found."""
     from uop.conformance.locate.stages import check_stages
     from uop.conformance.locate.text import lines_of, to_json
+    from uop.conformance.suite.drawn import inputs_and_drawn, ordinary
     from uop.spec.errors import UnsupportedError
 
-    inputs, drawn = inputs_of(case, root, ordinary)
+    inputs, drawn = inputs_and_drawn(case, root, ordinary)
     notes = [f"input {slot} was drawn: the file has none" for slot in drawn]
     checked = check_stages(root, [inputs], setting)
     if checked.blame is None:

@@ -1,4 +1,4 @@
-"""How a command compiles a program: target, optimizations, and inputs that the file lacks."""
+"""How a command compiles a program: target and optimizations."""
 
 from __future__ import annotations
 
@@ -10,15 +10,9 @@ from uop.cli import names as listed
 from uop.cli.names import Name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from uop.compiler.stages.stage import Sequences
-    from uop.interpreter.numeric.storage import Array
     from uop.spec.case import FileCase
     from uop.spec.uop import UOp
-
-    Draw = Callable[[UOp, int], Array | None]
-    """Draws the input in a slot, or leaves it out."""
 
 target_option = click.option(
     "--target",
@@ -55,9 +49,10 @@ def chosen(
             raise click.UsageError("--beam searches what --opt says: use one of them")
         return read_optimizations(texts)
     from uop.conformance.search import Search
+    from uop.conformance.suite.drawn import inputs_and_drawn, within_bounds
     from uop.spec.kernel.optimization import parse_optimizations
 
-    inputs, _ = inputs_of(case, root, within_bounds)
+    inputs, _ = inputs_and_drawn(case, root, within_bounds)
     found = Search(root, inputs, backend, beam).run()
     options = " ".join(f"--opt '{text}'" for text in found.sequences)
     tried = f"{found.tried} tried, {found.failed} failed" if found.tried else "kept on disk"
@@ -75,51 +70,3 @@ def read_optimizations(texts: tuple[str, ...]) -> Sequences | None:
         return tuple(map(parse_optimizations, texts)) or None
     except MalformedError as error:
         raise OptionError(f"--opt: {error.message}, column {error.column}") from error
-
-
-def inputs_of(case: FileCase, root: UOp, draw: Draw) -> tuple[dict[int, Array], list[int]]:
-    """The inputs of a case, and drawn ones for those that it lacks, with their slots. A variable
-    that it lacks is the largest number of its range.
-    """
-    import numpy as np
-
-    from uop.cli.programs.run import arrays
-    from uop.spec.args import ParamArg, arg_of
-    from uop.spec.graph import slots_of
-    from uop.spec.properties.symbolic import bind, is_variable
-
-    found = arrays(case, root, {})
-    missing = {slot: u for slot, u in slots_of(root).items() if slot not in found}
-    sizes = {u: slot for slot, u in slots_of(root).items() if is_variable(u)}
-    for u, slot in sizes.items():
-        if slot in missing:
-            found[slot] = np.array(arg_of(u, ParamArg).max)
-    numbers = {u: int(found[slot]) for u, slot in sizes.items()}
-    leaves = {slot: bind(u, numbers) for slot, u in missing.items() if slot not in found}
-    data = {slot: draw(leaf, slot) for slot, leaf in leaves.items()}
-    drawn = {slot: array for slot, array in data.items() if array is not None}
-    return found | drawn, sorted(missing.keys() & (found | drawn).keys())
-
-
-def ordinary(u: UOp, slot: int) -> Array | None:
-    """Ordinary values of the suite for an input; None for a BUFFER, which may hold anything."""
-    from uop.conformance.suite.values import draw_ordinary
-    from uop.spec.ops.names import Op
-    from uop.spec.properties.shape import size
-
-    if u.op is Op.BUFFER:
-        return None
-    return draw_ordinary(u.dtype, size(u.shape), slot).reshape(u.shape)
-
-
-def within_bounds(u: UOp, slot: int) -> Array:
-    """Numbers for an input: an integer may be an index, and 0 and 1 lie in nearly all memory."""
-    import numpy as np
-
-    from uop.interpreter.numeric.storage import np_dtype
-
-    random = np.random.default_rng(slot)
-    numbers = (
-        random.standard_normal(u.shape) if u.dtype.is_float else random.integers(0, 2, u.shape)
-    )
-    return np.asarray(numbers).astype(np_dtype(u.dtype))

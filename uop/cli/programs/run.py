@@ -122,7 +122,7 @@ def results_of(
     """Run a program by the interpreter or a backend; return the results by number."""
     if backend == INTERPRETER:
         return interpret(root, inputs, trace)
-    from uop.cli.programs.backend import run_on
+    from uop.conformance.workers.single import run_on
 
     return run_on(backend, root, inputs, timeout)
 

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uop.cli.names import BACKEND
-from uop.cli.programs.compiling import (
-    beam_option,
-    chosen,
-    inputs_of,
-    optimizations_option,
-    within_bounds,
-)
+from uop.cli.programs.compiling import beam_option, chosen, optimizations_option
 from uop.cli.programs.files import (
     case_option,
     case_to_run,
@@ -69,6 +63,7 @@ def command(
     """
     from uop.compiler.pipeline import compile
     from uop.compiler.timing import copy_bandwidth, kernel_times
+    from uop.conformance.suite.drawn import inputs_and_drawn, within_bounds
 
     case, root = case_to_run(file, case_id, edition, native=native)
     with errors_by_line(case):
@@ -79,7 +74,7 @@ def command(
             sequences = adapter.optimizations
         compiled = compile(root, adapter.target, optimizations=sequences)
         with compiled.load(device) as loaded:
-            times = kernel_times(loaded, inputs_of(case, root, within_bounds)[0])
+            times = kernel_times(loaded, inputs_and_drawn(case, root, within_bounds)[0])
     copied = copy_bandwidth(device)
     rows = [figures(each, copied) for each in times]
     if as_json:

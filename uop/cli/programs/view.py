@@ -8,9 +8,7 @@ import click
 
 from uop.cli import names as listed
 from uop.cli.programs.compiling import (
-    inputs_of,
     optimizations_option,
-    ordinary,
     read_optimizations,
     target_option,
 )
@@ -59,12 +57,13 @@ def command(
     from uop.conformance.checks import one_of
     from uop.conformance.locate.page import page
     from uop.conformance.locate.stages import check_stages
+    from uop.conformance.suite.drawn import inputs_and_drawn, ordinary
 
     one_of("--target", [target], listed.targets())
     case, root = case_to_run(file, case_id, edition, native=native)
     output = output or file.with_suffix(".html")
     with errors_by_line(case):
-        inputs, drawn = inputs_of(case, root, ordinary)
+        inputs, drawn = inputs_and_drawn(case, root, ordinary)
         setting = Setting(find_target(target), read_optimizations(optimizations))
         checked = check_stages(root, [inputs], setting)
     text = page(file.name, root, inputs, checked)
