@@ -1,16 +1,20 @@
 """Draws a graph as inline SVG: sources above their users, the root at the bottom.
 
-Shape operands and index constants are written inside their user, as in the text.
+Shape operands and index constants are written inside their user, as in the text. A long edge goes
+between the boxes of the rows on its way; edges of one source share that way. An instruction that a
+LINEAR lists has no edge to it if another one uses it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
-from itertools import pairwise
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import spelled
 from uop.spec.text.printer import in_place, print_node
 from uop.spec.walk import toposort
@@ -18,12 +22,13 @@ from uop.spec.walk import toposort
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
-MOST = 200
+MOST = 500
 """The most nodes that are drawn; of a larger graph those nearest to the root."""
 CHARACTER, LINE, PAD, GAP_X, GAP_Y = 7, 15, 8, 18, 34
 LONGEST = 40
 """The most characters of a line in a node."""
-SWEEPS = 4
+SWEEPS = 8
+"""How often the order of the rows is mended, down and up in turn."""
 
 COLORS = {
     "source": "#eceff1",
@@ -42,20 +47,20 @@ OTHER = "#f5f5f5"
 
 def svg(root: UOp, notes: Mapping[UOp, str] | None = None) -> str:
     """The SVG of the graph under a root; `notes` adds a line to a node, for example its value."""
-    nodes = _drawn(root)
-    boxes = {u: _box(u, (notes or {}).get(u, "")) for u in nodes}
-    rows = _rows(nodes)
-    _place(rows, boxes)
-    left = min(b.x for b in boxes.values())
-    width = max(b.x + b.width for b in boxes.values()) - left
-    height = max(b.y + b.height for b in boxes.values())
+    boxes = {u: _box(u, (notes or {}).get(u, "")) for u in _drawn(root)}
+    rows = _rows(boxes)
+    _place(rows)
+    placed = [box for row in rows for box in row]
+    left = min(b.x for b in placed)
+    width = max(b.x + b.width for b in placed) - left
+    height = rows[-1][0].end
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + 2 * PAD}" '
         f'height="{height + 2 * PAD}" viewBox="{left - PAD} {-PAD} {width + 2 * PAD} '
         f'{height + 2 * PAD}" font-family="monospace" font-size="11">'
     ]
-    parts += [_edge(boxes[s], boxes[u]) for u in nodes for s in u.src if s in boxes]
-    parts += [_node(u, boxes[u]) for u in nodes]
+    parts += [_edge(above, box) for box in placed for above in box.above]
+    parts += [_node(u, box) for u, box in boxes.items()]
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -85,15 +90,20 @@ def _sizes(u: UOp) -> str:
     return ",".join(str(spelled(size)) for size in u.shape)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Box:
-    """A node as a rectangle: its lines of text, size and position."""
+    """A node as a rectangle, or, without text, a point where an edge passes a row."""
 
-    lines: tuple[str, ...]
-    width: int
-    height: int
+    lines: tuple[str, ...] = ()
+    width: int = 0
+    height: int = 0
     x: int = 0
     y: int = 0
+    end: int = 0
+    """Where its row ends."""
+    above: list[_Box] = field(default_factory=list)
+    """What its edges come from, in the row above; `below` is what they go to."""
+    below: list[_Box] = field(default_factory=list)
 
     @property
     def middle(self) -> int:
@@ -118,73 +128,95 @@ def _box(u: UOp, note: str) -> _Box:
     return _Box(kept, width, len(kept) * LINE + PAD)
 
 
-def _rows(nodes: list[UOp]) -> list[list[UOp]]:
-    """Nodes by their longest path from a source, each source just above its first user."""
+def _rows(boxes: dict[UOp, _Box]) -> list[list[_Box]]:
+    """The boxes by their longest path from a source, each source just above its first user, and
+    the points in between.
+    """
+    sources = {u: [s for s in u.src if s in boxes] for u in boxes}
+    users = Counter(s for u in boxes if u.op is not Op.LINEAR for s in set(u.src))
+    for u in boxes:
+        if u.op is Op.LINEAR:
+            sources[u] = [s for s in sources[u] if not users[s]]
     depth: dict[UOp, int] = {}
-    for u in nodes:
-        depth[u] = 1 + max((depth[s] for s in u.src if s in depth), default=-1)
-    users: dict[UOp, int] = {}
-    for u in reversed(nodes):
-        lowest = users.get(u)
-        if lowest is not None:
-            depth[u] = max(depth[u], lowest - 1)
-        for s in u.src:
-            if s in depth:
-                users[s] = min(users.get(s, depth[u]), depth[u])
-    rows: list[list[UOp]] = [[] for _ in range(1 + max(depth.values()))]
-    for u in nodes:
-        rows[depth[u]].append(u)
-    return [row for row in rows if row]
+    for u in boxes:
+        depth[u] = 1 + max((depth[s] for s in sources[u]), default=-1)
+    first: dict[UOp, int] = {}
+    for u in reversed(boxes):
+        depth[u] = max(depth[u], first.get(u, 0) - 1)
+        for s in sources[u]:
+            first[s] = min(first.get(s, depth[u]), depth[u])
+    rows: list[list[_Box]] = [[] for _ in range(1 + max(depth.values()))]
+    for u, box in boxes.items():
+        rows[depth[u]].append(box)
+    # The last box of the way down from a source: where a user further down goes on from.
+    ways = {u: (depth[u], box) for u, box in boxes.items()}
+    for u in sorted(boxes, key=depth.__getitem__):
+        for s in sources[u]:
+            row, last = ways[s]
+            for passed in rows[row + 1 : depth[u]]:
+                last, above = _Box(), last
+                _join(above, last)
+                passed.append(last)
+            ways[s] = (depth[u] - 1, last)
+            _join(last, boxes[u])
+    return rows
 
 
-def _place(rows: list[list[UOp]], boxes: dict[UOp, _Box]) -> None:
-    """Place rows below each other, and nodes in a row in the order that keeps edges short."""
+def _join(above: _Box, below: _Box) -> None:
+    above.below.append(below)
+    below.above.append(above)
+
+
+def _place(rows: list[list[_Box]]) -> None:
+    """Place rows below each other, and boxes in a row where that keeps edges short and apart."""
     y = 0
     for row in rows:
-        for u in row:
-            boxes[u].y = y
-        y += max(boxes[u].height for u in row) + GAP_Y
-        _spread(row, boxes)
-    near: dict[UOp, list[UOp]] = {u: [s for s in u.src if s in boxes] for row in rows for u in row}
-    for u, sources in list(near.items()):
-        for s in sources:
-            near[s] = [*near[s], u]
-    for sweep in range(SWEEPS):
-        for row in rows if sweep % 2 == 0 else reversed(rows):
-            wish = {
-                u: sum(boxes[n].middle for n in near[u]) / len(near[u]) if near[u] else 0
-                for u in row
-            }
-            row.sort(key=lambda u: wish[u])
-            _spread(row, boxes)
-    _straighten(rows, boxes, near)
+        height = max(box.height for box in row)
+        for box in row:
+            box.y, box.end = y, y + height
+        y += height + GAP_Y
+        _settle(row, [0.0] * len(row))
+    turns = [rows, rows[::-1]] * (SWEEPS // 2)
+    for number, turn in enumerate(turns):
+        for row in turn:
+            near = {box: box.below if number % 2 else box.above for box in row}
+            wishes = {box: _middle(box, boxes) for box, boxes in near.items()}
+            row.sort(key=wishes.__getitem__)
+            _settle(row, [wishes[box] for box in row])
+    for row in chain(*turns[:2]):
+        _settle(row, [_middle(box, box.above + box.below) for box in row])
 
 
-def _spread(row: list[UOp], boxes: dict[UOp, _Box]) -> None:
-    """Place a row side by side, centred on 0."""
-    total = sum(boxes[u].width for u in row) + GAP_X * (len(row) - 1)
-    x = -total // 2
-    for u in row:
-        boxes[u].x = x
-        x += boxes[u].width + GAP_X
+def _middle(box: _Box, near: list[_Box]) -> float:
+    return sum(b.middle for b in near) / len(near) if near else box.middle
 
 
-def _straighten(rows: list[list[UOp]], boxes: dict[UOp, _Box], near: dict[UOp, list[UOp]]) -> None:
-    """Move each node below the middle of its sources, as far as its neighbours allow."""
-    for row in rows[1:]:
-        for u in row:
-            above = [boxes[n].middle for n in near[u] if boxes[n].y < boxes[u].y]
-            if above:
-                boxes[u].x = sum(above) // len(above) - boxes[u].width // 2
-        for left, right in pairwise(row):
-            least = boxes[left].x + boxes[left].width + GAP_X
-            boxes[right].x = max(boxes[right].x, least)
+def _settle(row: list[_Box], wishes: list[float]) -> None:
+    """Put boxes in this order with their middles as near to the wishes as there is room: the least
+    squares, by joining neighbours that would overlap.
+    """
+    offset, groups = 0.0, list[tuple[float, int]]()
+    offsets = []
+    for box, wish in zip(row, wishes, strict=True):
+        offset += box.width / 2
+        offsets.append(offset)
+        total, count = wish - offset, 1
+        while groups and groups[-1][0] / groups[-1][1] > total / count:
+            before, size = groups.pop()
+            total, count = total + before, count + size
+        groups.append((total, count))
+        offset += box.width / 2 + GAP_X
+    shifts = [total / count for total, count in groups for _ in range(count)]
+    for box, start, shift in zip(row, offsets, shifts, strict=True):
+        box.x = round(start + shift - box.width / 2)
 
 
-def _edge(source: _Box, user: _Box) -> str:
-    x1, y1, x2, y2 = source.middle, source.y + source.height, user.middle, user.y
-    bend = (y1 + y2) // 2
-    return f'<path d="M{x1},{y1} C{x1},{bend} {x2},{bend} {x2},{y2}" fill="none" stroke="#78909c"/>'
+def _edge(above: _Box, box: _Box) -> str:
+    """Straight down to the end of the row, as boxes beside may be higher, then on to the next."""
+    x1, x2, bend = above.middle, box.middle, (above.end + box.y) // 2
+    curve = f"V{above.end} C{x1},{bend} {x2},{bend} {x2},{box.y}"
+    path = f"M{x1},{above.y + above.height} {curve}"
+    return f'<path d="{path}" fill="none" stroke="#78909c"/>'
 
 
 def _node(u: UOp, box: _Box) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from uop.compiler.pipeline import compile
 from uop.spec.args import ReduceArg, SourceArg
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.evaluator import using
@@ -51,9 +53,24 @@ def check(root: UOp) -> dict[str, Rectangle]:
         assert left <= x1 <= x2 <= left + width
         assert top <= y1 <= y2 <= top + height
     for path in picture.findall("s:path", NAMESPACE):
-        start, end = (float(p.split(",")[1]) for p in path.get("d", "")[1:].split(" ")[::3])
-        assert start < end, "a source stands above its user"
+        points = points_of(path.get("d", ""))
+        assert points[0][1] < points[-1][1], "a source stands above its user"
+        for x, y in points:
+            assert not any(a < x < b and c < y < d for a, c, b, d in boxes.values())
     return boxes
+
+
+def points_of(path: str) -> list[tuple[float, float]]:
+    """Points on the way of an edge: its begin, then those of a curve."""
+    x, y, turn, *numbers = map(float, re.findall(r"-?\d+", path))
+    (x1, y1), (x2, y2), (x3, y3) = zip(numbers[::2], numbers[1::2], strict=True)
+    return [(x, y)] + [
+        (
+            (1 - t) ** 3 * x + 3 * (1 - t) ** 2 * t * x1 + 3 * (1 - t) * t**2 * x2 + t**3 * x3,
+            (1 - t) ** 3 * turn + 3 * (1 - t) ** 2 * t * y1 + 3 * (1 - t) * t**2 * y2 + t**3 * y3,
+        )
+        for t in (k / 16 for k in range(17))
+    ]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
@@ -61,6 +78,15 @@ def test_examples(path: Path) -> None:
     for case in read_file(path).cases:
         assert case.root is not None
         check(case.root)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_kernels(path: Path) -> None:
+    """Their graphs have long edges, and a LINEAR that lists every instruction."""
+    for case in read_file(path).cases:
+        assert case.root is not None
+        for left in compile(case.root).stages.values():
+            check(left)
 
 
 @pytest.mark.parametrize("case", EVERY_OP, ids=lambda case: case.id)
@@ -98,6 +124,14 @@ def test_a_node_says_its_properties_and_a_note() -> None:
     titles = [t.text or "" for t in drawn(root).iter(f"{{{NAMESPACE['s']}}}title")]
     assert all(title.startswith("dtype: int8\n") for title in titles)
     assert "= [[7], [8]]" in svg(root, {root: "= [[7], [8]]"})
+
+
+def test_what_a_linear_lists_has_an_edge_to_its_user_alone() -> None:
+    x = param(0, (), dtypes.int32)
+    once = UOp(Op.NEG, x)
+    root = UOp(Op.LINEAR, x, once)
+    assert len(rectangles(drawn(root))) == 3
+    assert len(drawn(root).findall("s:path", NAMESPACE)) == 2
 
 
 def test_text_is_escaped() -> None:
