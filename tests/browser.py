@@ -1,13 +1,18 @@
-"""Opens pages in headless Chromium, in frames of some widths, and returns what a script says."""
+"""Opens pages in headless Chromium: in frames of some widths, or one in a tab that is driven."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping
+import time
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -23,6 +28,8 @@ addEventListener('message', e => {
   document.querySelector('#probe').innerText = JSON.stringify(found);
 });
 </script>"""
+KEYS = {"Tab": 9, "End": 35, "Home": 36, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+"""The codes of keys."""
 PROBE = """<script>
 addEventListener('load', () => {
   const all = q => [...document.querySelectorAll(q)];
@@ -78,3 +85,117 @@ def opened(address: str) -> str:
         run = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
     assert [line for line in run.stderr.splitlines() if "CONSOLE" in line] == []
     return run.stdout
+
+
+@contextmanager
+def tab(folder: Path) -> Iterator[Tab]:
+    """A tab with a profile in this folder, until the end of the block."""
+    opened = Tab(folder / "profile")
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+class Tab:
+    """A tab of headless Chromium, driven through a pipe. Skips without a browser.
+
+    `logged` is what its console and its policy said.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        if BROWSER is None:
+            pytest.skip("no chromium (Debian package chromium)")
+        (read, self._out), (self._in, write) = os.pipe(), os.pipe()
+        options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}"]
+        # The browser reads 3 and writes 4.
+        line = f'exec "$@" 3<&{read} 4>&{write}'
+        command = ["bash", "-c", line, "bash", BROWSER, *options, "--remote-debugging-pipe"]
+        self._process = subprocess.Popen(
+            command, pass_fds=[read, write], stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        os.close(read)
+        os.close(write)
+        self.logged: list[str] = []
+        self.requests: list[str] = []
+        self._heard, self._number, self._session = b"", 0, ""
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, **parameters: object) -> dict[str, Any]:
+        """What the browser answers to a command of its protocol."""
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        session = {"sessionId": self._session} if self._session else {}
+        os.write(self._out, json.dumps(message | session).encode() + b"\0")
+        while (heard := self._next()).get("id") != self._number:
+            self._note(heard)
+        assert "error" not in heard, heard
+        result: dict[str, Any] = heard["result"]
+        return result
+
+    def size(self, width: int, scheme: str = "light") -> None:
+        """The width of the window, and light or dark."""
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.call("Emulation.setEmulatedMedia", features=features)
+
+    def open(self, address: str) -> None:
+        """Load a page anew, also where only the fragment differs."""
+        self.call("Page.navigate", url="about:blank")
+        self.call("Page.navigate", url=address)
+        self.until("document.readyState == 'complete'")
+
+    def say(self, script: str) -> Any:
+        """The value of an expression in the page."""
+        found = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    def until(self, condition: str) -> None:
+        """Wait until an expression is true."""
+        deadline = time.monotonic() + 60
+        while not self.say(f"Boolean({condition})"):
+            assert time.monotonic() < deadline, (condition, self.logged)
+            time.sleep(0.02)
+
+    def press(self, key: str) -> None:
+        """Press a key in what has the focus."""
+        for kind in ("keyDown", "keyUp"):
+            event = {"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": KEYS[key]}
+            self.call("Input.dispatchKeyEvent", **event)
+
+    def picture(self, path: Path) -> None:
+        """Write a picture of the whole page."""
+        found = self.call("Page.captureScreenshot", captureBeyondViewport=True)
+        path.write_bytes(b64decode(found["data"]))
+
+    def close(self) -> None:
+        """End the browser."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        os.close(self._in)
+        os.close(self._out)
+
+    def _next(self) -> dict[str, Any]:
+        while b"\0" not in self._heard:
+            part = os.read(self._in, 1 << 16)
+            assert part, "the browser has ended"
+            self._heard += part
+        first, _, self._heard = self._heard.partition(b"\0")
+        heard: dict[str, Any] = json.loads(first)
+        return heard
+
+    def _note(self, heard: dict[str, Any]) -> None:
+        if heard["method"] in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
+            self.logged.append(json.dumps(heard["params"]))
+        elif heard["method"] == "Log.entryAdded":
+            self.logged.append(heard["params"]["entry"]["text"])
+        elif heard["method"] == "Network.requestWillBeSent":
+            self.requests.append(heard["params"]["request"]["url"])

@@ -32,11 +32,11 @@ FOLDERS = {
 
 
 def shipped_files() -> dict[str, Path]:
-    """Every file that belongs in the wheel, by its path there."""
+    """Every file that belongs in the wheel, by its path there: of examples/ the programs alone."""
     return {
         f"{name.replace('.', '/')}/{path.relative_to(folder).as_posix()}": path
         for name, folder in FOLDERS.items()
-        for path in folder.rglob("*")
+        for path in (folder.glob("*[py]") if name == "uop.examples" else folder.rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     }
 

@@ -26,7 +26,8 @@ from uop.conformance.workers import forked, guard
 from uop.conformance.workers.forked import DESCRIPTORS, LONGEST, PYTHONPATH, Start
 
 LOADED = (
-    *forked.MODULES,
+    forked.MEMBER,
+    forked.SERVE,
     "uop.conformance.judging.judging",
     "uop.conformance.backends.compiled",
     "uop.conformance.backends.interpreter",

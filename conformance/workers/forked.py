@@ -27,7 +27,9 @@ MEMBER = "uop.conformance.run.pool_member"
 """The module that a judging process runs."""
 SERVE = "uop.conformance.workers.serve"
 """The module that the process of a backend runs."""
-MODULES = {MEMBER: "judge", SERVE: "serve"}
+PLAYGROUND = "uop.conformance.playground.worker"
+"""The module that a process of the playground runs."""
+MODULES = {MEMBER: "judge", SERVE: "serve", PLAYGROUND: "play"}
 """What a fork server runs, with what the names of the processes begin with."""
 AT_START = ("PYTHON", "LD_", "MALLOC_", "OMP_", "OPENBLAS_")
 """What a process reads when it starts: a fork of one that read something else will not do."""

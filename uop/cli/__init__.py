@@ -15,6 +15,7 @@ COMMANDS = {
     "fmt": (PROGRAMS, "Format files of programs: spaces, empty lines, derived parts."),
     "time": (PROGRAMS, "Time the kernels of a program, one row for each."),
     "view": (PROGRAMS, "Write how a program is compiled as one HTML page."),
+    "serve": (PROGRAMS, "Serve a page to try programs on, until Ctrl-C."),
     "backends": (SUITE, "List the backends and say which packages they lack."),
     "fuzz": (SUITE, "Judge random programs on a backend, or several, until the time is over."),
     "corpus": (SUITE, "Join or thin out the programs that `uop fuzz --corpus` keeps."),

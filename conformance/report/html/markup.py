@@ -31,10 +31,14 @@ def tag(name: str, inside: Html = "", **attributes: str) -> Html:
 
 def document(title: str, main: Html, css: str = "") -> Html:
     """A page without scripts or external resources; `css` follows the style of all pages."""
-    style = files("uop.conformance.report.html").joinpath("page.css").read_text(encoding="utf-8")
-    head = HEAD + tag("title", escape(title)) + tag("style", style + css)
+    head = HEAD + tag("title", escape(title)) + tag("style", style_of_pages() + css)
     body = tag("body", tag("main", main))
     return f"<!doctype html>\n{tag('html', tag('head', head) + body, lang='en')}\n"
+
+
+def style_of_pages() -> str:
+    """The style of all pages."""
+    return files("uop.conformance.report.html").joinpath("page.css").read_text(encoding="utf-8")
 
 
 def table(

@@ -48,15 +48,17 @@ def command(
 ) -> None:
     """Write how a program is compiled as one HTML page.
 
-    The page has the graph of each stage with the value of each node, every firing of a rule as a
-    step, and the source with links to the nodes of its lines. It needs no device and loads nothing.
-    A large program is cut, and the page says where.
+    The page has the results, the graph of each stage with the value of each node, every firing of a
+    rule as a step, and the source with links to the nodes of its lines. It needs no device and
+    loads nothing. A large program is cut, and the page says where. `uop serve` shows it for any
+    program.
     """
     from uop.compiler.pipeline import find_target
     from uop.compiler.stages.stage import Setting
     from uop.conformance.checks import one_of
-    from uop.conformance.locate.page import page
     from uop.conformance.locate.stages import check_stages
+    from uop.conformance.playground.page import page_of_file
+    from uop.conformance.playground.shown import judged, outputs_of, shown
     from uop.conformance.suite.drawn import inputs_and_drawn, ordinary
 
     one_of("--target", [target], listed.targets())
@@ -66,7 +68,10 @@ def command(
         inputs, drawn = inputs_and_drawn(case, root, ordinary)
         setting = Setting(find_target(target), read_optimizations(optimizations))
         checked = check_stages(root, [inputs], setting)
-    text = page(file.name, root, inputs, checked)
+        outputs = outputs_of(root, inputs)
+        page = shown(root, inputs, outputs, checked.log, checked.compiled)
+        page = judged(page, inputs, checked)
+    text = page_of_file(file.name, case, target, page)
     with one_line_errors("write", output):
         output.write_text(text, encoding="utf-8")
     for slot in drawn:

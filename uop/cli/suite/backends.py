@@ -72,6 +72,14 @@ def installed(name: str) -> str:
     return f'missing    no module {module}; install it with: pip install "uop[{extra}]"'
 
 
+def usable() -> list[str]:
+    """The backends whose packages are here, without the interpreter."""
+    from uop.conformance.backends import names
+
+    needed = {name: NEEDS.get(name, ("", ""))[0] for name in names() if name != "interpreter"}
+    return [name for name, module in needed.items() if not module or has_module(module)]
+
+
 def has_module(name: str) -> bool:
     try:
         return find_spec(name) is not None

@@ -1,0 +1,1 @@
+"""Programs as `.uop` files; backends and workers beside them are not installed."""
