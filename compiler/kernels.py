@@ -33,7 +33,7 @@ from uop.spec.kernel.forms import (
     open_ranges,
     verify,
 )
-from uop.spec.ops.names import WRITES, Op
+from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size, variables
 from uop.spec.uop import UOp, dims
 
@@ -49,9 +49,6 @@ FORMS_THAT_ENTER: tuple[tuple[Form, str], ...] = (
 """The input forms of kernel programs, each with the first stage that it needs."""
 PARALLEL = (RANGED, EXPANDED, OPTIMIZED)
 """The forms whose outer loops become work items or copies."""
-KNOWN = frozenset[Op]().union(*(form.ops | form.around for form in FORMS.values())) | {
-    Op.CALL, Op.FUNCTION, Op.TUPLE, Op.CUSTOMFUNCTION,
-}  # fmt: skip
 
 
 def alone(call: UOp) -> UOp:
@@ -104,8 +101,10 @@ def _is_constant(u: UOp) -> bool:
 
 def first_stage(root: UOp, target: Target) -> str:
     """The stage at which a kernel program enters; UnsupportedError if it has no input form."""
+    known = {Op.CALL, Op.FUNCTION, Op.TUPLE, Op.CUSTOMFUNCTION}
+    known = known.union(*(form.ops | form.around for form in FORMS.values()))
     for u in root.toposort():
-        if u.op not in KNOWN:
+        if u.op not in known:
             raise UnsupportedError(f"the compiler takes no kernel with {u.op.name}")
     reasons: dict[str, str] = {}
     is_dependent = False
@@ -205,8 +204,9 @@ def _is_in_every_item(call: UOp) -> bool:
     order = call.src[0].toposort()
     inside = open_ranges(order)
     counted = {u.src[1] for u in order if u.op is Op.END and is_work_item(u.src[1])}
+    effects = [u for u in order if u.declaration.is_write]
     opaque = (u for u in order if u.op in (Op.BARRIER, Op.INS, Op.CUSTOM))
-    effects = [u for u in order if u.op in WRITES] + [u for u in opaque if u.dtype is dtypes.void]
+    effects += [u for u in opaque if u.dtype is dtypes.void]
     if shared_folds(order) and any(u.op is not Op.STORE for u in effects):
         return False
     return all(counted <= inside[u] for u in effects)

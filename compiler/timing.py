@@ -34,7 +34,6 @@ from uop.spec.ops.codegen import WARP
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.properties.symbolic import bind, variables
-from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp
 
 
@@ -78,7 +77,7 @@ def _operations(u: UOp) -> int:
     if u.op is Op.WMMA:
         arg = arg_of(u, WmmaArg)
         return 2 * arg.m * arg.n * arg.k
-    counts = DECLARATIONS[u.op].is_elementwise and u.op not in COPIES
+    counts = u.declaration.is_elementwise and u.op not in COPIES
     is_number = u.dtype not in (dtypes.index, dtypes.bool)
     return WARP * size(u.shape) if counts and is_number else 0
 

@@ -12,25 +12,19 @@ from typing import cast
 
 from uop.spec.args import PadArg, PadFill, ReduceArg, arg_of
 from uop.spec.dtype import DType, dtypes
-from uop.spec.ops.names import VIEWS, Op
-from uop.spec.registry import Shape, ops_of
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, Shape, identity_of, ops_of
 from uop.spec.uop import UOp, const, dims
 from uop.spec.walk import toposort
 
 TRUE = const(True, dtypes.bool)
 FALSE = const(False, dtypes.bool)
 ZERO_FILL = PadArg(PadFill.ZERO)
-IDENTITY: Mapping[Op, Callable[[DType], bool | int | float]] = {
-    Op.ADD: lambda dtype: 0,
-    Op.MUL: lambda dtype: 1,
-    Op.MAX: lambda dtype: dtype.min,
-    Op.MIN: lambda dtype: dtype.max,
-}
 
 
 def identity(op: Op, dtype: DType) -> UOp:
     """The result of a REDUCE over no elements."""
-    return const(IDENTITY[op](dtype), dtype)
+    return const(identity_of(op, dtype), dtype)
 
 
 def neutral(op: Op, dtype: DType) -> UOp:
@@ -213,7 +207,7 @@ def _load(u: UOp, masks: Masks) -> Split:
 
 
 RULES: Mapping[Op, Callable[[UOp, Masks], Split]] = {
-    **dict.fromkeys(VIEWS - {Op.PAD}, _moved),
+    **dict.fromkeys((op for op, d in DECLARATIONS.items() if d.is_view), _moved),
     **dict.fromkeys(ops_of("marker"), _same),
     Op.WHERE: _where,
     Op.REDUCE: _reduce,

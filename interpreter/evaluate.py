@@ -8,11 +8,11 @@ from uop.interpreter.check import check_of
 from uop.interpreter.inputs import Inputs, bind_inputs, checked_inputs, with_numbers
 from uop.interpreter.kernel.program import run_program
 from uop.interpreter.numeric.storage import Array
-from uop.interpreter.rules.extension import EVALUATED
 from uop.interpreter.tensor.evaluation import ARRAYS, Evaluation, FullOutput
 from uop.interpreter.values import Observer
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import kind_of
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, checked_root
 
 Output = Array | tuple[Array, ...] | dict[int, Array]
@@ -40,7 +40,9 @@ def evaluate_full(
     root, inputs = with_numbers(checked_root(root), checked_inputs(inputs))
     values = bind_inputs(root, inputs)
     kernels = kind_of(root).calls_kernels
-    root = in_core_ops(root, frozenset() if kernels else EVALUATED)
+    # These extension ops have a meaning of their own; a REDUCE may fold with MIN.
+    evaluated = (Op.CDIV, Op.CMOD, Op.MIN, Op.NOOP, Op.PRECAST, Op.REDUCE)
+    root = in_core_ops(root, frozenset(() if kernels else evaluated))
     with np.errstate(all="ignore"):
         if kernels:
             return run_program(root, values, observe)

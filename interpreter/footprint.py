@@ -19,7 +19,7 @@ from uop.spec.args import AddrSpace
 from uop.spec.conditions.clauses import lacking
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.ops.names import ACCESSES, Op
+from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
     from uop.interpreter.kernel.lanes import Axis
@@ -149,7 +149,7 @@ def check_kernel(order: Sequence[UOp], axes: Sequence[Axis]) -> None:
         depends[u] = groups if private else around - closed
         if private or u.addrspace is None:
             live += _bytes(u) * prod(sizes[a] for a in depends[u])
-        if u.op in ACCESSES:
+        if u.declaration.access:
             lanes = depends[u] | (groups if u.op is Op.ATOMICADD else frozenset())
             live += POSITION * prod(u.src[0].shape) * prod(sizes[a] for a in lanes)
         _refuse_above(most, live, u)

@@ -10,14 +10,9 @@ import uop.spec.ops.declared  # noqa: F401 - enters the declarations
 from uop.spec.args import ReduceArg, arg_of
 from uop.spec.kernel.listing import Listing
 from uop.spec.ops import expansion
-from uop.spec.ops.names import WRITES, Op
-from uop.spec.registry import ops_of
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 from uop.spec.walk import kept_with_root, toposort
-
-EXTENSIONS = ops_of("extension")
-MAY_GO = EXTENSIONS | {Op.REDUCE}
-"""The ops that may be rewritten; a REDUCE only with MIN."""
 
 
 def in_core_ops(root: UOp, keep: frozenset[Op] = frozenset()) -> UOp:
@@ -42,10 +37,10 @@ def _core_forms(root: UOp) -> dict[frozenset[Op], UOp | None]:
 
 def _without_extensions(root: UOp, keep: frozenset[Op]) -> UOp:
     def goes(u: UOp) -> bool:
-        return u.op not in keep and (u.op in EXTENSIONS or _folds_with_min(u))
+        return u.op not in keep and (u.declaration.section == "extension" or _folds_with_min(u))
 
     order = root.toposort()
-    if (MAY_GO - keep).isdisjoint([u.op for u in order]) or not any(map(goes, order)):
+    if not any(map(goes, order)):
         return root
     done: dict[UOp, UOp] = {}
     lanes = expansion.open_lanes(order) if Op.UNROLL not in keep else {}
@@ -53,7 +48,7 @@ def _without_extensions(root: UOp, keep: frozenset[Op]) -> UOp:
         # A CONTRACT is rewritten as a whole: the UNROLLs below it have no value of their own.
         same = u if u.op is Op.CONTRACT else u.with_src(_sources(u, done))
         smaller = _smaller(same) if goes(same) else None
-        found = lanes.get(u, {}) if u.op in WRITES else {}
+        found = lanes.get(u, {}) if u.declaration.is_write else {}
         if found and all(found.values()):
             smaller = cast(UOp, expansion.each_lane(UOp, same, found))  # type: ignore[arg-type]
         done[u] = same if smaller is None else in_core_ops(smaller, keep)

@@ -20,7 +20,7 @@ from uop.spec.args import (
 from uop.spec.conditions.inputs import clash
 from uop.spec.dtype import dtypes
 from uop.spec.kernel.functions import CUSTOM_FUNCTIONS
-from uop.spec.ops.names import WRITES, Op
+from uop.spec.ops.names import Op
 from uop.spec.walk import all_rebuilt, kept_with_root, outside_bodies, toposort
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def written_by(call: UOp) -> list[int]:
 @kept_with_root
 def _slots_written(body: UOp) -> list[int]:
     """The slots of the PARAMs that a kernel writes to."""
-    bases = dict.fromkeys(base_of(u.src[0]) for u in body.toposort() if u.op in WRITES)
+    bases = dict.fromkeys(base_of(u.src[0]) for u in body.toposort() if u.declaration.is_write)
     return [slot_of(base) for base in bases if base.op is Op.PARAM]
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any, Protocol, Self
 
 from uop.spec.args import AddrSpace, Arg, Device
 from uop.spec.conditions.labels import Condition
-from uop.spec.dtype import DType
+from uop.spec.dtype import DType, Number
 from uop.spec.latitude import EXACT, Latitude
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import Interval
@@ -93,6 +94,18 @@ class Operands:
         return None if any(name[-1] == "*" for name in self.src) else len(self.src)
 
 
+class Access(Enum):
+    """What an op does to the memory at the location that is its first operand."""
+
+    READ = "reads"
+    WRITE = "writes"
+    ADD = "adds to"
+
+
+DIVISOR_0 = "Elements whose divisor is 0."
+COUNT = "Elements whose count is outside 0..bits-1."
+
+
 @dataclass(frozen=True, slots=True)
 class OpDef(Operands):
     """One op as data.
@@ -127,6 +140,12 @@ class OpDef(Operands):
     """Whether the dtypes of its operands and its arg decide all about a node on numbers without
     shape and device: its constraints and its properties are cached by them.
     """
+    is_view: bool = False
+    """Whether it lays the elements of one operand out anew; all but PAD on locations too."""
+    is_transcendental: bool = False
+    access: Access | None = None
+    identity: Callable[[DType], Number] | None = None
+    """What a fold by this op of no elements gives, on each dtype; None if nothing folds by it."""
     data_operands: int | None = field(init=False)
     """The number of operands that hold values, None for all of them."""
 
@@ -143,6 +162,37 @@ class OpDef(Operands):
         """Whether nothing but the values of its operands, on some dtypes, says what it gives."""
         return bool(self.dtypes) and self.arg is None
 
+    @property
+    def is_write(self) -> bool:
+        return self.access in (Access.WRITE, Access.ADD)
+
+    @property
+    def is_counter(self) -> bool:
+        """Whether it counts the iterations of a loop, or work items."""
+        return self.src == ("bound",)
+
+    @property
+    def is_source(self) -> bool:
+        return self.section == "source"
+
+    @property
+    def is_division(self) -> bool:
+        return self.undefined == DIVISOR_0
+
+    @property
+    def is_shift(self) -> bool:
+        return self.undefined == COUNT
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether there are second operands, divisors or counts, for which it has no value."""
+        return self.is_division or self.is_shift
+
+    @property
+    def size_operand(self) -> int | None:
+        """The place of the operand that is the shape of a view."""
+        return self.src.index("s'") if "s'" in self.src else None
+
 
 DECLARATIONS: dict[Op, OpDef] = {}
 
@@ -154,6 +204,13 @@ def define(declaration: OpDef) -> OpDef:
     constraints = (*_structural(declaration), *declaration.constraints)
     DECLARATIONS[declaration.op] = complete = replace(declaration, constraints=constraints)
     return complete
+
+
+def identity_of(op: Op, dtype: DType) -> Number:
+    """What a fold by an op of no elements gives; ValueError for an op that nothing folds by."""
+    if (identity := DECLARATIONS[op].identity) is None:
+        raise ValueError(f"nothing folds by {op.name}")
+    return identity(dtype)
 
 
 def ops_of(*sections: str) -> frozenset[Op]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import Device, LoadArg, ReduceArg, arg_of
-from uop.spec.ops.names import RESIZED, Op
+from uop.spec.ops.names import Op
 from uop.spec.properties.axis import shards
 from uop.spec.uop import UOp, dims
 
@@ -60,8 +60,8 @@ def local_node(u: UOp, done: Mapping[UOp, UOp], k: int) -> UOp:
     """
     operands = u.data_src
     src = [_cut(u, s, done[s], k) for s in operands] + list(u.src[len(operands) :])
-    if u.op in RESIZED:
-        src[RESIZED[u.op]] = dims(local_shape(u))
+    if (sizes := u.declaration.size_operand) is not None:
+        src[sizes] = dims(local_shape(u))
     arg = LoadArg() if u.op is Op.LOAD else u.arg
     return UOp(u.op, *src, arg=arg, tag=u.tag)
 

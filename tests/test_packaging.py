@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Collection, Iterator
 from graphlib import TopologicalSorter
+from importlib import import_module
 from importlib.metadata import Distribution, packages_distributions
 from itertools import chain
 from pathlib import Path
@@ -17,6 +18,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import uop
+from uop.spec.ops.names import Op
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -108,6 +110,54 @@ def without_encoding(path: Path) -> list[str]:
         if "encoding" not in {k.arg for k in keywords}:
             found.append(f"{path}:{node.lineno}")
     return found
+
+
+SETS_OF_OPS = {
+    "uop.compiler.targets.target": "COPIES",
+    "uop.conformance.adapters.compositions": "COMPUTED",
+    "uop.conformance.backends.tinygrad_graph": "REDUCES",
+    "uop.conformance.judging.verdict": "NOT_COMPUTING",
+    "uop.conformance.suite.levels.graph.steps": "FOLDS",
+    "uop.conformance.suite.levels.kernel.scalar": "KERNEL_OPS",
+    "uop.conformance.suite.levels.kernel.schedules": "NEEDS",
+    "uop.conformance.suite.levels.op.memory": "MARKERS",
+    "uop.interpreter.accepted.liberties": "BITS",
+    "uop.spec.graph": "AROUND_CALLS LEAVES",
+    "uop.spec.kernel.forms": "BELOW_THE_GRAPH ELEMENTWISE OPAQUE",
+    "uop.spec.kernel.listing": "BLOCK_ENDS BLOCK_STARTS",
+    "uop.spec.ops.codegen": "PARTS",
+    "uop.spec.ops.names": "CONVERSIONS FLOOR_DIVISIONS",
+    "uop.spec.properties.symbolic": "SIZE_OPS",
+    "uop.spec.walk": "CALLS",
+}
+"""The sets of ops of each module. A new one is rather a field or a property of `OpDef`."""
+
+
+def sets_of_ops(module: str, text: str) -> list[str]:
+    """The names that a module binds to collections of ops alone; a dict gives an op something."""
+    bound = (n for n in ast.parse(text).body if isinstance(n, ast.Assign | ast.AnnAssign))
+    nodes = (n for b in bound if b.value for n in ast.walk(b) if isinstance(n, ast.Name))
+    names = {n.id for n in nodes if isinstance(n.ctx, ast.Store)}
+    known = vars(import_module(module))
+    values = {name: known.get(name) for name in sorted(names)}
+    kinds = (frozenset, set, tuple, list)
+    sets = {name: value for name, value in values.items() if isinstance(value, kinds) and value}
+    return [name for name, ops in sets.items() if all(isinstance(op, Op) for op in ops)]
+
+
+def test_a_set_of_ops_is_read_by_several_modules() -> None:
+    files = {name: path for name, path in modules().items() if ".findings." not in name}
+    texts = {name: path.read_text("utf-8") for name, path in files.items()}
+    found = {name: sets_of_ops(name, text) for name, text in texts.items() if "Op" in text}
+    assert {name: " ".join(sets) for name, sets in found.items() if sets} == SETS_OF_OPS
+    imported = {
+        (node.module, alias.name)
+        for text in texts.values()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert {(name, each) for name, sets in found.items() for each in sets} <= imported
 
 
 def test_no_import_goes_in_a_circle() -> None:

@@ -20,11 +20,8 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 from uop.spec.walk import toposort
 
-COMPUTED = (*ELEMENTWISE, Op.BITCAST)
-"""The ops that can be folded."""
 
-
-@rewrites(*COMPUTED)
+@rewrites(*ELEMENTWISE, Op.BITCAST)
 def fold_constants(u: UOp) -> UOp | None:
     """Compute an op on constants, unless its result is UNSPECIFIED."""
     for s in u.src:
@@ -53,7 +50,7 @@ def values_of(root: UOp, known: Mapping[UOp, Array]) -> Array | None:
         if isinstance(u.arg, ConstArg):
             values[u] = np.asarray(constant(u.arg.bits, u.dtype))
         elif u not in values:
-            if u.op not in COMPUTED or u.shape != ():
+            if not (u.op in ELEMENTWISE or u.op is Op.BITCAST) or u.shape != ():
                 return None
             operands = [values[s] for s in u.src]
             if u.op in UNSPECIFIED and np.any(UNSPECIFIED[u.op](u, *operands)):

@@ -18,7 +18,6 @@ Terms = dict[UOp, int]
 
 MOST_CONDITIONS = 16
 """The most conditions of a conjunction that are compared with each other."""
-DECIDED = (Op.ADD, Op.MUL, Op.SUB, Op.NEG, Op.MAX, Op.IDIV, Op.MOD, Op.CMPLT, Op.CMPNE, Op.WHERE)
 
 
 def bounds(u: UOp) -> tuple[int, int]:
@@ -68,7 +67,10 @@ def total(terms: Terms, offset: int) -> UOp:
     return result
 
 
-@rewrites(*DECIDED)
+@rewrites(
+    *(Op.ADD, Op.MUL, Op.SUB, Op.NEG, Op.MAX, Op.IDIV, Op.MOD),
+    *(Op.CMPLT, Op.CMPNE, Op.WHERE),
+)
 def decided_by_interval(u: UOp) -> UOp | None:
     """An index or a condition whose interval is one value is that value."""
     if u.dtype not in (dtypes.index, dtypes.bool) or u.shape != ():

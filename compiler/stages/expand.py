@@ -27,7 +27,7 @@ from uop.spec.errors import UnsupportedError
 from uop.spec.graph import kernels
 from uop.spec.kernel.forms import EXPANDED as FORM
 from uop.spec.kernel.forms import OPAQUE
-from uop.spec.ops.names import ACCESSES, Op
+from uop.spec.ops.names import Op
 from uop.spec.properties.shape import broadcast_shapes
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims, index_const
@@ -111,7 +111,7 @@ class _Expansion:
             return self._fired(FOLD_OVER_AXES, u, self._folded(u))
         if u.op is Op.RANGE and _is_wide(src):
             raise UnsupportedError("expand: a RANGE whose bound depends on an expanded loop")
-        if u.op in ACCESSES and _is_wide([*map(self._index, u.src[:1]), *src[1:]]):
+        if u.declaration.access and _is_wide([*map(self._index, u.src[:1]), *src[1:]]):
             return self._fired(ACCESS_BY_VECTOR, u, self._accessed(u))
         if u.op is Op.WMMA and any(len(s.shape) > 1 for s in src):
             return self._fired(PRODUCT_BY_PRODUCT, u, _multiplied(u, src))

@@ -9,7 +9,7 @@ from uop.compiler.targets.prelude_vectors import FUNCTIONS, MARKS, WIDTHS
 from uop.compiler.targets.target import Vectors
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.kernel.forms import ELEMENTWISE
-from uop.spec.ops.names import COMPARISONS, Op
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 FLOATS = (dtypes.float32, dtypes.float64)
@@ -103,7 +103,6 @@ OPS: Mapping[Op, Callable[[Operation], str]] = {
     Op.CAST: _cast,
     Op.BITCAST: _bitcast,
 }
-OF_INTEGERS = (Op.ADD, Op.SUB, Op.MUL, Op.AND, Op.OR, Op.XOR)
 COMPARED = frozenset({*FLOATS, dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64})
 SPELLING = VectorSpelling(
     type=vector_type,
@@ -122,14 +121,15 @@ def _has(u: UOp) -> bool:
         return _converts(source, dtype)
     if u.op is Op.BITCAST:
         return source in MEMORY and dtype in MEMORY and source.itemsize == dtype.itemsize
-    if u.op in COMPARISONS:
+    if u.op in (Op.CMPLT, Op.CMPNE):
         return source in COMPARED
     if u.op is Op.WHERE:
         # Workaround copy-beside-arithmetic: related operands are chosen between one by one.
         computed = (b for b in u.src if b.dtype is dtype and b.op in ELEMENTWISE)
         return dtype in MEMORY and not any(a in b.src for b in computed for a in u.src)
-    if u.op in OF_INTEGERS and not dtype.is_float:
-        return dtype in MEMORY or (dtype is dtypes.bool and u.op in (Op.AND, Op.OR, Op.XOR))
+    is_bitwise = u.op in (Op.AND, Op.OR, Op.XOR)
+    if not dtype.is_float and (is_bitwise or u.op in (Op.ADD, Op.SUB, Op.MUL)):
+        return dtype in MEMORY or (dtype is dtypes.bool and is_bitwise)
     return u.op in OPS and dtype in FLOATS
 
 

@@ -12,8 +12,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from uop.conformance.adapters.builder import Builder
-from uop.conformance.adapters.compositions import compositions
-from uop.conformance.adapters.walk import UNCOMPUTED
+from uop.conformance.adapters.compositions import COMPUTED, compositions
 from uop.conformance.backends.attempt import ERRORS, raised
 from uop.conformance.backends.versions import fitting, version_of
 from uop.conformance.protocol.types import (
@@ -28,6 +27,8 @@ from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError, UopError
 from uop.spec.graph import slots_of
+from uop.spec.ops.names import Op
+from uop.spec.registry import ops_of
 from uop.spec.text.program import parse
 from uop.spec.uop import UOp
 
@@ -77,12 +78,14 @@ class LibraryBackend(ABC):
             device = self.start()
             supports = self.supports()
         table = compositions(self.builder.ops, self.builder.partial)
+        # A library has the others by the walk, or a program has them no longer when it is walked.
+        others = {Op.AFTER, Op.GROUP, Op.SINK} | COMPUTED ^ set(Op) - ops_of("codegen", "ordering")
         lacking = {name for name, kinds in supports.items() if not kinds}
         return Hello(
             self.name,
             version_of(self.distribution),
             device,
-            frozenset(op.name for op in {*table, *UNCOMPUTED} if op.name not in lacking),
+            frozenset(op.name for op in {*table, *others} if op.name not in lacking),
             frozenset(dtype.name for dtype in self.dtypes),
             Limits(self.programs, devices=1),
             frozenset({"tensor"}),

@@ -37,7 +37,6 @@ LAYOUTS: Mapping[Op, Callable[[UOp], UOp]] = {
     Op.BITCAST: lambda x: bitcast(x, dtypes.uint8),
 }
 """An op on a value of shape (1, 2)."""
-FOLDED = (Op.ADD, Op.MUL, Op.MAX)
 
 
 def cells(make: Callable[[], Builder[Any]], kinds: Iterable[DType]) -> dict[str, frozenset[DType]]:
@@ -57,7 +56,7 @@ def programs_of(op: Op, x: UOp) -> list[UOp]:
     if op in LAYOUTS:
         return [LAYOUTS[op](x)]
     if op is Op.REDUCE:
-        return [fold(by, x, (1,)) for by in FOLDED]
+        return [fold(by, x, (1,)) for by in (Op.ADD, Op.MUL, Op.MAX)]
     if op is Op.CAST:
         return [cast(x, dtypes.int32 if x.dtype.is_float else dtypes.float32)]
     names = enumerate(DECLARATIONS[op].src)

@@ -10,14 +10,12 @@ from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.latitude import Quotient, Ulp
-from uop.spec.ops.names import DIVISIONS, Op
+from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, const, param
 
-COMPUTED = ELEMENTWISE | DIVISIONS
+COMPUTED = ELEMENTWISE | {Op.CDIV, Op.CMOD}
 """The elementwise ops, with those of the extension."""
-COPIES = (Op.CAST, Op.TRUNC)
-"""Ops that copy: a CAST to the same dtype, and a TRUNC of integers."""
 GUARDED = "guarded"
 """The tag of a division whose divisor is neither 0 nor -1."""
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -29,7 +27,8 @@ def composed(u: UOp, ops: Collection[Op], partial: Collection[Op]) -> UOp | None
 
     UnsupportedError where there is no composition.
     """
-    if u.src and u.dtype is u.src[0].dtype and u.op in COPIES and not _rounds(u):
+    is_copy = u.op is Op.CAST or (u.op is Op.TRUNC and not u.dtype.is_float)
+    if is_copy and u.dtype is u.src[0].dtype:
         return u.src[0]
     if u.op in partial:
         return None if u.tag == GUARDED else guarded(u)
@@ -43,10 +42,6 @@ def composed(u: UOp, ops: Collection[Op], partial: Collection[Op]) -> UOp | None
     if is_exact and (made := u.decompose()) is not None and made is not u:
         return made
     raise UnsupportedError(f"the library has no {u.op.name}, and it is no composition of others")
-
-
-def _rounds(u: UOp) -> bool:
-    return u.op is Op.TRUNC and u.dtype.is_float
 
 
 @cache

@@ -32,24 +32,12 @@ from uop.spec.dtype import DType
 from uop.spec.errors import LackingError, UnsupportedError
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import LEAVES, ProgramKind, all_inlined, kind_of, slot_of
-from uop.spec.ops.names import RESIZED, Op
+from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
 from uop.spec.properties.symbolic import with_bound_variables
-from uop.spec.registry import DECLARATIONS, Shape, ops_of
+from uop.spec.registry import Shape
 from uop.spec.uop import UOp, described
 from uop.spec.walk import toposort
-
-KEPT = frozenset({Op.CDIV, Op.CMOD, Op.MIN, Op.REDUCE})
-"""The extension ops that a library may have."""
-MARKERS = ops_of("marker")
-UNCOMPUTED = frozenset(
-    op
-    for op in Op
-    if op not in COMPUTED and DECLARATIONS[op].section not in ("codegen", "ordering")
-) | {Op.AFTER, Op.GROUP, Op.SINK}
-"""The ops that a library has by the walk, or that a program has no longer when it is walked."""
-LAYOUT = frozenset({*RESIZED, Op.PERMUTE, Op.FLIP, Op.INDEX, Op.STACK, Op.BITCAST, Op.REDUCE})
-"""The ops that the walk translates for every library."""
 
 
 def values_of(root: UOp) -> tuple[UOp, ...]:
@@ -61,7 +49,9 @@ def values_of(root: UOp) -> tuple[UOp, ...]:
     """
     if (kind := kind_of(root)) is not ProgramKind.TENSOR:
         raise UnsupportedError(f"expected a tensor program, found one of the kind {kind.value}")
-    program = callify(_on_one_device(in_core_ops(with_bound_variables(root), KEPT)))
+    # The extension ops that a library may have.
+    kept = frozenset({Op.CDIV, Op.CMOD, Op.MIN, Op.REDUCE})
+    program = callify(_on_one_device(in_core_ops(with_bound_variables(root), kept)))
     results = [store.src[1] for store in program.src]
     plain = all_inlined(results)
     validity = Validity()
@@ -128,9 +118,10 @@ class Walk(Generic[V]):
         if u.op is Op.BINARY:
             data = np.frombuffer(arg_of(u, BinaryArg).data, np.uint8)
             return self.builder.const(data, u.dtype)
-        if u.op in MARKERS or u.op is Op.LOAD:
+        if u.declaration.section == "marker" or u.op is Op.LOAD:
             return self._done[u.src[0]] if len(u.src) < 3 else self._gated(u)
-        if u.op not in LAYOUT:
+        is_layout = u.declaration.is_view or u.op in (Op.INDEX, Op.STACK, Op.BITCAST, Op.REDUCE)
+        if not is_layout:
             raise UnsupportedError(f"no {u.op.name} in the tensor programs of adapters")
         if u.op is Op.INDEX:
             return self._index(u)
@@ -159,7 +150,7 @@ class Walk(Generic[V]):
             return x if dtype is u.src[0].dtype else builder.bitcast(x, dtype, u.shape)
         if u.op is Op.REDUCE:
             return self._reduce(u, x)
-        if u.shape == old and u.op in RESIZED:
+        if u.shape == old and u.declaration.size_operand is not None:
             return x
         if u.op is Op.RESHAPE:
             return builder.reshape(x, _static(u.shape))
@@ -229,7 +220,7 @@ class Walk(Generic[V]):
 
 def _operands(u: UOp) -> tuple[UOp, ...]:
     """The operands that are values: no sizes, and no constants that are read as numbers."""
-    if u.op in RESIZED:
+    if u.declaration.size_operand is not None:
         return (_viewed(u),)
     if u.op in LEAVES:
         return ()

@@ -47,7 +47,6 @@ ENDED_BY_ZERO = " int_div_traps=true"
 """Its device CPU divides by the instruction of the processor, which traps."""
 
 PROGRAMS = 16
-AROUND_CALLS = frozenset({Op.SINK, Op.AFTER, Op.BUFFER, Op.PARAM, Op.STACK, Op.CONST, Op.GROUP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +235,7 @@ def _kernels(root: UOp, kernels: Kernels, memory: DeviceBuffers) -> Plan:
             used = [buffers[k] for k in used_slots(u.src[0])]
             calls.append(body.call(*(memory.flat(b) for b in used)))
             written |= {slot_of(buffers[k]): buffers[k] for k in written_slots(u)}
-        elif u.op not in AROUND_CALLS:
+        elif not (u.declaration.is_source or u.op in (Op.SINK, Op.AFTER, Op.STACK, Op.GROUP)):
             raise UnsupportedError(f"tinygrad has no {u.op.name} between kernels")
     filled = tuple((written[slot], memory.buffers[slot]) for slot in sorted(written))
     linear = memory.language.compiled(memory.language.node("LINEAR", *calls))

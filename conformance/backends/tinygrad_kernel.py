@@ -24,16 +24,6 @@ from uop.spec.graph import base_of, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
-IN_TENSOR_GRAPHS = (Op.STORE, Op.AFTER, Op.TUPLE, Op.CONTIGUOUS, Op.DETACH)
-PLAIN = {op: name for op, name in NAMES.items() if op not in IN_TENSOR_GRAPHS} | {Op.GROUP: "GROUP"}
-"""The ops of tinygrad's kernels with the same operands and no arg."""
-
-SPELLED = frozenset(
-    {
-        *(Op.NEG, Op.SUB, Op.DIV, Op.MULACC, Op.NOT, Op.CMPEQ, Op.CMPGT, Op.CMPGE, Op.CMPLE),
-        *(Op.CAST, Op.BITCAST, Op.SHL, Op.SHR),
-    }
-)
 OWN_REGISTERS = 1000
 """The first slot of a kernel's registers: tinygrad numbers those of its folds from 0."""
 
@@ -104,14 +94,16 @@ class Body:
 
     def _node(self, u: UOp, done: dict[UOp, Node]) -> Node:
         src = [done[s] for s in u.src]
-        if u.op in PLAIN:
-            return self.language.node(PLAIN[u.op], *src)
-        if u.op in SPELLED:
+        if rule := KERNEL_RULES.get(u.op):
+            return rule(self, u, src)
+        if u.op is Op.GROUP:
+            return self.language.node("GROUP", *src)
+        is_computed = u.declaration.dtypes or u.op is Op.BITCAST
+        if is_computed and u.op in NAMES:
+            return self.language.node(NAMES[u.op], *src)
+        if is_computed and u.op in RULES:
             return RULES[u.op](self.language, u, src)
-        rule = KERNEL_RULES.get(u.op)
-        if rule is None:
-            raise UnsupportedError(f"tinygrad is handed no {u.op.name} in a kernel")
-        return rule(self, u, src)
+        raise UnsupportedError(f"tinygrad is handed no {u.op.name} in a kernel")
 
 
 def refuse_unusual(order: Sequence[UOp]) -> None:

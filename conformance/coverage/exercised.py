@@ -10,7 +10,7 @@ import numpy as np
 from uop.conformance.coverage.value_classes import classes_in
 from uop.conformance.suite.case import Batch, Case, InvalidCase
 from uop.spec.graph import LEAVES, slot_of
-from uop.spec.ops.names import VIEWS, Op
+from uop.spec.ops.names import Op
 from uop.spec.properties.interval import full
 from uop.spec.uop import UOp
 from uop.spec.walk import CALLS, outside_bodies, toposort
@@ -20,8 +20,6 @@ RULES = ("dtype", "shape", "device", "addrspace", "min_max", "axis")
 OF_VALUES = 0b11
 """The rules that every node exercises: dtype and shape."""
 DEVICE, ADDRSPACE, MIN_MAX, AXIS = (1 << RULES.index(name) for name in RULES[2:])
-PASSING = VIEWS - {Op.PAD, Op.SHRINK} | {Op.INDEX, Op.AFTER}
-"""Ops that pass the elements of their first operand through unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +64,9 @@ def _origins(operands: Iterable[UOp]) -> set[UOp]:
         if u in visited:
             continue
         visited.add(u)
+        passes = u.declaration.is_view and u.op not in (Op.PAD, Op.SHRINK)
         # A node without elements passes none through.
-        if u.op in PASSING and 0 not in u.shape:
+        if (passes or u.op in (Op.INDEX, Op.AFTER)) and 0 not in u.shape:
             pending.append(u.src[0])
         elif u.op is Op.STACK and 0 not in u.shape:
             pending.extend(u.src)

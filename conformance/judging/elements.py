@@ -26,7 +26,6 @@ BINS = PARTS + 2
 MOST_VALUES = 4
 """A failure describes at most this many wrong elements."""
 PLACE = re.compile(r"output (?P<output>\d+)\[(?P<place>[\d,]*)\]")
-IN_PLACE = frozenset({Op.PARAM, Op.CONST, Op.BITCAST})
 Outputs = Sequence[Array]
 Sets = Sequence[Accepted]
 
@@ -162,7 +161,8 @@ def _is_in_place(u: UOp) -> bool:
     if u.op is Op.BITCAST and u.shape != u.src[0].shape:
         return False
     is_constant = u.op is Op.STACK and all(s.op is Op.CONST for s in u.src)
-    return is_constant or u.op in IN_PLACE or u.declaration.is_elementwise
+    is_given = u.op in (Op.PARAM, Op.CONST, Op.BITCAST)
+    return is_constant or is_given or u.declaration.is_elementwise
 
 
 def _histogram(accepted: Accepted, output: Array, distance: Array) -> Array:

@@ -18,7 +18,7 @@ from uop.spec.args import ConstArg
 from uop.spec.errors import UndefinedError
 from uop.spec.graph import slot_of, written
 from uop.spec.latitude import Profile
-from uop.spec.ops.names import DIVISIONS, FLOOR_DIVISIONS, Op
+from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.uop import UOp
 from uop.spec.walk import rebuild
 
@@ -63,7 +63,7 @@ def may_end(root: UOp, batches: Sequence[Mapping[int, Array]], profile: Profile)
     if not profile.int_div_traps:
         return False
     root = _as_divided(root, profile)
-    divisors = {u.src[1] for u in root.toposort() if u.op in DIVISIONS}
+    divisors = {u.src[1] for u in root.toposort() if u.declaration.is_division}
     if not divisors:
         return False
     zeros: list[UOp] = [d for d in divisors if isinstance(d.arg, ConstArg) and not d.arg.value]

@@ -35,9 +35,6 @@ from uop.spec.text.program import print_program
 from uop.spec.uop import UOp, const, param
 from uop.spec.walk import kept_with_root
 
-COMPARES = (Op.CMPLT, Op.CMPNE, Op.CMPGT)
-"""Comparisons that can replace a bool, in order of preference."""
-
 
 def substitute_unlisted(
     root: UOp, batches: Sequence[Batch], hello: Hello
@@ -68,7 +65,9 @@ class _Substitution:
         self.has_bools = dtypes.bool.name in hello.dtypes
         listed = [DTYPES[name] for name in sorted(hello.dtypes & DTYPES.keys())]
         numbers = [d for d in listed if d.is_int or d.is_float]
-        pairs = ((op, d) for op in COMPARES for d in numbers if hello.takes(op.name, d.name))
+        # Comparisons that can replace a bool, in order of preference.
+        compares = (Op.CMPLT, Op.CMPNE, Op.CMPGT)
+        pairs = ((op, d) for op in compares for d in numbers if hello.takes(op.name, d.name))
         self.comparison = next(pairs, None)
 
     def _has_constant(self, dtype: DType) -> bool:

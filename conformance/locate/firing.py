@@ -31,7 +31,7 @@ from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError, UopError
 from uop.spec.graph import LEAVES, outside, slot_of, written_by
 from uop.spec.kernel.forms import open_ranges
-from uop.spec.ops.names import COUNTERS, Op
+from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable
 from uop.spec.uop import UOp, dims, index_const
 from uop.spec.walk import toposort
@@ -154,8 +154,8 @@ class _Sides:
         by_name: dict[str, list[UOp]] = {}
         for u in (*specials, *sorted(inside[before] | inside[after], key=_number)):
             by_name.setdefault(_name(u), []).append(u)
-        own = {_name(u) for u in before.toposort() if u.op in COUNTERS}
-        if before.op in COUNTERS or not by_name.keys() <= own:
+        own = {_name(u) for u in before.toposort() if u.declaration.is_counter}
+        if before.declaration.is_counter or not by_name.keys() <= own:
             raise UopError("it replaces a counter")
         leaves = _memory(before)
         if not _memory(after).keys() <= leaves.keys():

@@ -24,7 +24,7 @@ from uop.spec.case import FileCase
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.editions import EDITIONS
 from uop.spec.errors import UnsupportedError
-from uop.spec.ops.names import SHIFTS, Op
+from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
 from uop.spec.text.printer import in_place
 from uop.spec.text.program import print_program
@@ -119,7 +119,7 @@ def _elementwise(declaration: OpDef) -> Example:
     for position, dtype in enumerate(kinds):
         table = _FLOATS if dtype.is_float else _BOOLS if dtype.kind is Kind.BOOL else _INTS
         row = (_WORDS if dtype is dtypes.uint64 else table)[position]
-        if declaration.op in SHIFTS and position == 1:
+        if declaration.is_shift and position == 1:
             row = _COUNTS
         columns.append(np.array(row, np_dtype(dtype)))
     params = [param(k, (4,), dtype) for k, dtype in enumerate(kinds)]

@@ -23,8 +23,6 @@ from uop.spec.walk import toposort
 
 MOST_ELEMENTS = 1 << 14
 """A computation over more work items and iterations stays in its kernel."""
-USED = {Op.STORE: 1, Op.ATOMICADD: 1, Op.REDUCE: 0}
-"""Which operand of an op is the result of a computation."""
 
 
 def calls_alone(candidate: Candidate) -> Iterator[Step]:
@@ -57,8 +55,11 @@ def values_alone(candidate: Candidate) -> Iterator[Step]:
 
     with suppress(UopError):
         evaluate_full(candidate.root, candidate.inputs, keep)
-    nodes = (u for call in calls(candidate.root) for u in call.src[0].toposort())
-    for computed in dict.fromkeys(u.src[USED[u.op]] for u in nodes if u.op in USED):
+    nodes = [u for call in calls(candidate.root) for u in call.src[0].toposort()]
+    used = (
+        u.src[u.op is not Op.REDUCE] for u in nodes if u.declaration.is_write or u.op is Op.REDUCE
+    )
+    for computed in dict.fromkeys(used):
         if is_computing(computed) and not _is_input(computed):
             yield partial(_alone, computed, values)
 

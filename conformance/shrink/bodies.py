@@ -15,7 +15,6 @@ from uop.spec.walk import free_params, outside_bodies, rebuild, toposort
 
 Edit = Mapping[UOp, UOp | None]
 """What replaces nodes; None drops one."""
-LISTS = (Op.SINK, Op.GROUP, Op.BARRIER)
 
 
 def edited(body: UOp, new: Edit, moved: Callable[[UOp, UOp], UOp] = lambda old, u: u) -> UOp | None:
@@ -71,7 +70,7 @@ def _over(u: UOp, sources: Sequence[UOp | None]) -> UOp | None:
     kept = [s for s in sources if s is not None]
     if u.op is Op.LINEAR:
         return _listed(kept)
-    if u.op in LISTS:
+    if u.op in (Op.SINK, Op.GROUP, Op.BARRIER):
         distinct = dict.fromkeys(kept)
         return u.with_src(distinct) if distinct or u.op is Op.BARRIER else None
     first = sources[0] if sources else None

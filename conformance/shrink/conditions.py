@@ -26,7 +26,7 @@ from uop.spec.args import BufferArg, ConstArg, DTypeArg, arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UopError
 from uop.spec.graph import inlined, kind_of, leaves, outside, replaced, slot_of, slots_of
-from uop.spec.ops.names import SOURCES, Op
+from uop.spec.ops.names import Op
 from uop.spec.properties.shape import fixed
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, param
@@ -162,7 +162,7 @@ def _on_other_dtypes(repro: Candidate, others: Iterable[DType]) -> Iterator[Neig
     """The program with other dtypes for that of its first input or constant, by both ways of
     `converted`.
     """
-    read = (u.dtype for u in outside(repro.root) if u.op in SOURCES)
+    read = (u.dtype for u in outside(repro.root) if u.declaration.is_source)
     old = next((d for d in read if d is not dtypes.index), None)
     for new in others:
         if old is not None and new not in (old, dtypes.index):

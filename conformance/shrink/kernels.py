@@ -21,13 +21,8 @@ from uop.spec.args import AxisType, RangeArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.graph import base_of, calls, outside
 from uop.spec.kernel.forms import open_ranges
-from uop.spec.ops.names import COUNTERS, Op
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
-
-KERNELS = (Op.SINK, Op.LINEAR)
-"""The bodies that have nodes to edit."""
-READ = (Op.LOAD, *COUNTERS)
-"""What may replace any node above it, not only a node that it is an operand of."""
 
 
 def reduce_kernels(
@@ -55,7 +50,8 @@ def reduce_kernels(
 
 def bodies_of(root: UOp) -> list[UOp]:
     """The kernels of a program, each once."""
-    return [body for body in dict.fromkeys(c.src[0] for c in calls(root)) if body.op in KERNELS]
+    bodies = dict.fromkeys(c.src[0] for c in calls(root))
+    return [body for body in bodies if body.op in (Op.SINK, Op.LINEAR)]
 
 
 def instructions(candidate: Candidate) -> Iterator[Step]:
@@ -100,10 +96,7 @@ def _dropped(nodes: list[UOp]) -> Iterator[Edit]:
 
 def shorter_loops(candidate: Candidate) -> Iterator[Step]:
     """Loops and work items at their first or last position, or halves of them."""
-    bodies = {
-        body: sorted((u for u in body.toposort() if u.op in COUNTERS), key=count_of, reverse=True)
-        for body in bodies_of(candidate.root)
-    }
+    bodies = {body: _counters(body) for body in bodies_of(candidate.root)}
     for body, loops in bodies.items():
         if len(loops) > 1:
             yield partial(_within, candidate, body, dict.fromkeys(loops, index_const(0)))
@@ -166,9 +159,15 @@ def replacements(u: UOp) -> Iterator[UOp]:
         yield from _values_for(u)
 
 
+def _counters(body: UOp) -> list[UOp]:
+    """The loops and work items of a kernel, the longest first."""
+    counters = (u for u in body.toposort() if u.declaration.is_counter)
+    return sorted(counters, key=count_of, reverse=True)
+
+
 def _values_for(u: UOp) -> Iterator[UOp]:
     """The values that may stand for a computed one."""
-    if u.op in COUNTERS:
+    if u.declaration.is_counter:
         return
     if (constant := _only_value(u)) is not None:
         yield constant
@@ -182,7 +181,7 @@ def _values_for(u: UOp) -> Iterator[UOp]:
         yield from (s.src[1] for s in below if s.op is Op.STORE and base_of(s.src[0]) is base)
     for s in below:
         is_alike = (s.dtype, s.shape, s.addrspace) == (u.dtype, u.shape, None)
-        if is_alike and (s in u.src or s.op in READ):
+        if is_alike and (s in u.src or s.op is Op.LOAD or s.declaration.is_counter):
             yield s
 
 

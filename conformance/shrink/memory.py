@@ -17,7 +17,6 @@ from uop.spec.graph import base_of, calls, leaves, slot_of, without_order
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, index_const
 
-READS = (Op.LOAD, Op.ATOMICADD, Op.GETADDR)
 PLAIN = (0, 1)
 """The values of simple data."""
 
@@ -34,9 +33,9 @@ class Window:
 
 def smaller_memory(candidate: Candidate) -> Iterator[Step]:
     """Memory without an input where nothing reads it, of what is accessed alone, or shorter."""
-    root = candidate.root
+    root, reads = candidate.root, (Op.LOAD, Op.ATOMICADD, Op.GETADDR)
     for buffer in leaves(root):
-        is_read = any(u for call in calls(root) for u in _accesses(call, [buffer], READS))
+        is_read = any(any(_accesses(call, [buffer], reads)) for call in calls(root))
         if buffer.op is Op.BUFFER and not is_read:
             rest = {s: a for s, a in candidate.inputs.items() if s != slot_of(buffer)}
             yield partial(Candidate, root, rest)

@@ -17,7 +17,7 @@ from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype, to
 from uop.spec.args import BufferArg, DTypeArg, arg_of
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.graph import slot_of, slots_of
-from uop.spec.ops.names import SOURCES, Op
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
 
 NEAR_LIMIT = 16
@@ -46,7 +46,7 @@ def _matches(p: UOp, u: UOp, match: dict[UOp, UOp]) -> bool:
         return is_shape(u)
     if p.op is Op.FUNCTION:
         return u.op is Op.FUNCTION
-    if p.op in SOURCES:
+    if p.declaration.is_source:
         return p.op is Op.PARAM or p.op is u.op
     return (
         p.op is u.op

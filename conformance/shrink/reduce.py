@@ -28,7 +28,7 @@ from uop.spec.graph import (
     slots_of,
     written,
 )
-from uop.spec.ops.names import SOURCES, Op
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
 from uop.spec.walk import free_params, outside_bodies, rebuild, toposort
 
@@ -55,7 +55,8 @@ Probe = Callable[[Sequence[Candidate]], Sequence[CaseFailure | None]]
 def is_computing(u: UOp) -> bool:
     """Whether a node computes: it is no source, no shape and no TUPLE or SINK."""
     is_shape = u.op is Op.STACK and u.dtype is dtypes.index
-    return not is_shape and u.op not in SOURCES | {Op.TUPLE, Op.SINK}
+    is_around = u.declaration.is_source or u.op in (Op.TUPLE, Op.SINK)
+    return not (is_shape or is_around)
 
 
 def reduce_program(
@@ -150,7 +151,7 @@ def smaller_functions(candidate: Candidate) -> Iterator[Step]:
             members = toposort((body.src[k] for k in kept), outside_bodies)
             for u in filter(is_computing, reversed(members)):
                 for s in outside(u)[:-1]:
-                    if (s.op in SOURCES or s in u.src) and _is_alike(s, u):
+                    if (s.declaration.is_source or s in u.src) and _is_alike(s, u):
                         yield partial(_with_body, candidate, body, {u: s}, kept)
 
 

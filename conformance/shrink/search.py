@@ -15,7 +15,7 @@ from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import AddrSpace, AxisType, BufferArg, LoadArg, ParamArg, RangeArg, StageArg
 from uop.spec.errors import UopError
-from uop.spec.ops.names import COUNTERS, Op
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 Step = Callable[[], Candidate | None]
@@ -28,8 +28,6 @@ PROBES = 2000
 """The most candidates that run for one failure."""
 PLACED = (ParamArg, BufferArg, LoadArg, StageArg)
 """The args that name devices."""
-STATED = (Op.BUFFER, Op.EXPAND, Op.PAD)
-"""The ops that have as many elements as they state."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,10 +47,11 @@ class Size:
 
 def size_of(candidate: Candidate) -> Size:
     nodes = candidate.root.toposort()
-    memory = {u for u in nodes if u.op in STATED or (u.op is Op.PARAM and u.addrspace is None)}
+    stated = (Op.BUFFER, Op.EXPAND, Op.PAD)
+    memory = {u for u in nodes if u.op in stated or (u.op is Op.PARAM and u.addrspace is None)}
     arrays = candidate.inputs.values()
     return Size(
-        sum(count_of(u) for u in nodes if u.op in COUNTERS),
+        sum(count_of(u) for u in nodes if u.declaration.is_counter),
         sum(len(devices_of(u)) for u in nodes),
         sum(map(is_computing, nodes)),
         sum(map(_is_special, nodes)),

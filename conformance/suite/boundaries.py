@@ -70,14 +70,17 @@ def close_to_bounds(op: Op, dtype: DType) -> tuple[Array, Array]:
         near = edge * (1 + Fraction(random.randrange(-99, 100), 200 << form.fraction_bits))
         # A sum is near the end with the largest value, a product or quotient with about its root.
         part = 1 + Fraction(random.getrandbits(53), 1 << 53)
-        wanted = min(largest, near) if op in SUMS else part * Fraction(2) ** (floor_log2(near) // 2)
+        wanted = (
+            min(largest, near)
+            if op in (Op.ADD, Op.SUB)
+            else part * Fraction(2) ** (floor_log2(near) // 2)
+        )
         first = form.finite(dtype.encode(wanted))
         pairs.append((dtype.encode(first), dtype.encode(SECOND[op](near, first))))
     left, right = zip(*pairs, strict=True)
     return array(dtype, left), array(dtype, right)
 
 
-SUMS = (Op.ADD, Op.SUB)
 SECOND: dict[Op, Callable[[Fraction, Fraction], Fraction]] = {
     Op.ADD: lambda bound, first: bound - first,
     Op.SUB: lambda bound, first: first - bound,

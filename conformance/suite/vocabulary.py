@@ -28,7 +28,6 @@ SMALL = 0.25
 """A vocabulary with at most this share of the ops and dtypes gets the counts of more effort."""
 ALU = frozenset({"elementwise", "decomposed"})
 """The sections of ops that the compiler leaves in kernels as they are."""
-OUTPUTS = frozenset({Op.TUPLE, Op.SINK})
 EVERYWHERE: Mapping[str, frozenset[str]] = {}
 
 
@@ -151,7 +150,7 @@ def lacking(
         yield by
     if u.dtype is not dtypes.void and u.dtype.name not in kinds and not _compares(u):
         yield u.dtype.name
-    if dtypes.bool.name not in kinds and u.op not in OUTPUTS:
+    if dtypes.bool.name not in kinds and u.op not in (Op.TUPLE, Op.SINK):
         taken = u.src[1:] if u.op is Op.WHERE else u.src
         if any(s.dtype is dtypes.bool for s in taken):
             yield dtypes.bool.name

@@ -37,7 +37,6 @@ from uop.spec.uop import UOp, param
 
 MOST_COMBINATIONS = 25
 """Of two sets with all their intervals; beyond, the gaps of the operands count as filled."""
-CHOOSE_THEIR_MASKS = frozenset({Op.WHERE, Op.BITCAST})
 
 
 def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
@@ -58,7 +57,7 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
         result = flat.map(lambda a: a.reshape(shape))
     else:
         result = _taken(rule, u, profile, operands)
-    if u.op not in CHOOSE_THEIR_MASKS:
+    if u.op not in (Op.WHERE, Op.BITCAST):
         result = replace(
             result,
             any=either(result.any, *(s.any for s in operands)),

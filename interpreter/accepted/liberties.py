@@ -22,26 +22,13 @@ from uop.interpreter.values import either
 from uop.spec.args import ConstArg, ReduceArg, arg_of
 from uop.spec.dtype import DType
 from uop.spec.latitude import Profile
-from uop.spec.ops.names import VIEWS, Op
-from uop.spec.registry import Node
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, Node
 
-MOVING = VIEWS | {
-    *(Op.INDEX, Op.AFTER, Op.DETACH, Op.CONTIGUOUSBACKWARD, Op.NOOP, Op.PRECAST),
-    *(Op.UNROLL, Op.CONTRACT),
-}
-"""Ops that pass on their first operand and store nothing."""
-CHOOSING = {Op.WHERE: 1, Op.STACK: 0, Op.NEG: 0, Op.REPLICATED: 0}
-"""Ops whose result is one of the operands from this position on, apart from its sign."""
-AS_STORED = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.LOAD, Op.BITCAST, Op.CONTIGUOUS, Op.CAST})
-"""Ops whose result is already rounded: from memory, from bits, or by a CAST, which asks for it."""
 BITS = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BITCAST})
 """Ops whose result has the bits that were given."""
-SUMS = frozenset({Op.ADD, Op.SUB})
-PRODUCTS = frozenset({Op.MUL, Op.DIV})
-"""DIV is among them because a backend may compute a quotient as a product with a reciprocal."""
 LAWS = {Op.MUL: (0.0, -0.0), Op.SUB: (0.0, -0.0), Op.DIV: (1.0,)}
 """What x*0, x-x and x/x are, whatever x is."""
-COPIES = frozenset({Op.WHERE, Op.BITCAST})
 FEWER_BITS = 2.0**-9
 """The relative error of a product whose float32 factors keep 11 bits, as matrix units read them."""
 FP8_UNIT = 2.0**-13
@@ -64,7 +51,7 @@ def read(u: Node, profile: Profile, operands: Sequence[Sets]) -> list[Sets]:
 
     WHERE, BITCAST and a CAST to the same dtype copy bits: they read their operands unchanged.
     """
-    if u.op in COPIES or is_copy(u):
+    if keeps_bits(u):
         return list(operands)
     return [_read(u, s, profile, sets) for s, sets in zip(u.src, operands, strict=False)]
 
@@ -85,6 +72,11 @@ def read_terms(u: Node, profile: Profile, flat: Sets) -> Sets:
     unit = FP8_UNIT if any(f.bits == 8 for f in factors) else 2.0**-u.dtype.format.precision
     share = 2 * unit * len(flat.lo) + FEWER_BITS * any(f.bits == 32 for f in factors)
     return _spread(unrounded(flat, u.dtype), share, u.dtype)
+
+
+def keeps_bits(u: Node) -> bool:
+    """Return whether an op gives bits of its operands: a CAST does so where it keeps the dtype."""
+    return u.op in (Op.WHERE, Op.BITCAST) or is_copy(u)
 
 
 def is_copy(u: Node) -> bool:
@@ -111,7 +103,7 @@ def left(u: Node, profile: Profile, operands: Sequence[Sets], result: Sets) -> S
     The constants that the laws of `profile.algebra` derive are accepted too. In a dtype of
     `profile.ftz` what is subnormal before the rounding or after it may become a zero.
     """
-    if not u.dtype.is_float or u.op in COPIES or is_copy(u):
+    if not u.dtype.is_float or keeps_bits(u):
         return result
     law = _law(u) if profile.algebra else None
     if law is not None and law in profile.algebra:
@@ -152,9 +144,13 @@ def _read(u: Node, s: Node, profile: Profile, sets: Sets) -> Sets:
 
 def _is_unrounded(u: Node, s: Node, profile: Profile) -> bool:
     if s.dtype in profile.excess_precision:
-        return any(v.op not in AS_STORED for v in _made_by(s))
+        # Rounded is what comes from memory, from bits, or by a CAST, which asks for it.
+        rounded = (*BITS, Op.LOAD, Op.CONTIGUOUS, Op.CAST)
+        return any(v.op not in rounded for v in _made_by(s))
     op = u.arg.op if isinstance(u.arg, ReduceArg) else u.op
-    return op in SUMS & profile.contract and any(v.op in PRODUCTS for v in _made_by(s))
+    sums = {Op.ADD, Op.SUB} & profile.contract
+    # A backend may compute a quotient as a product with a reciprocal.
+    return op in sums and any(v.op in (Op.MUL, Op.DIV) for v in _made_by(s))
 
 
 def _law(u: Node) -> Op | None:
@@ -190,12 +186,20 @@ def _made_by(u: Node) -> Iterator[Node]:
         if v in seen:
             continue
         seen.add(v)
-        if v.op in MOVING:
+        if _moves(v):
             waiting.append(v.src[0])
-        elif v.op in CHOOSING:
-            waiting += v.src[CHOOSING[v.op] :]
+        elif v.op in (Op.WHERE, Op.STACK, Op.NEG, Op.REPLICATED):
+            waiting += v.src[v.op is Op.WHERE :]
         else:
             yield v
+
+
+def _moves(u: Node) -> bool:
+    """Return whether an op passes on its first operand and stores nothing."""
+    return DECLARATIONS[u.op].is_view or u.op in (
+        *(Op.INDEX, Op.AFTER, Op.DETACH, Op.CONTIGUOUSBACKWARD, Op.NOOP, Op.PRECAST),
+        *(Op.UNROLL, Op.CONTRACT),
+    )
 
 
 def _products_of(u: Node) -> list[Node]:
@@ -205,7 +209,7 @@ def _products_of(u: Node) -> list[Node]:
 
 
 def _before_cast(u: Node) -> DType:
-    while u.op in MOVING or u.op is Op.CAST:
+    while _moves(u) or u.op is Op.CAST:
         u = u.src[0]
     return u.dtype
 

@@ -20,6 +20,7 @@ from uop.interpreter.tensor.evaluation import ARRAYS, Evaluation
 from uop.interpreter.values import Value
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -38,7 +39,6 @@ from uop.interpreter.values import either
 from uop.spec.args import PadArg, PadFill, ReplicatedArg, arg_of
 from uop.spec.conditions.clauses import undefined
 from uop.spec.latitude import STRICT
-from uop.spec.ops.names import VIEWS
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -112,7 +112,7 @@ def load(u: UOp, buf: Sets, *alt_gate: Sets) -> Sets:
 
 
 MOVES: dict[Op, Callable[..., Sets]] = {
-    **dict.fromkeys(VIEWS, moved),
+    **dict.fromkeys((op for op, d in DECLARATIONS.items() if d.is_view), moved),
     Op.STACK: stack,
     Op.REPLICATED: replicated,
     Op.INDEX: index,

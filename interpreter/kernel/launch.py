@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 Make = Callable[["UOp", Lanes], Domain[V]]
 """Makes the domain of a launch from its body and lanes."""
-FIRST_ALONE = frozenset({Op.AFTER, Op.REDUCE, Op.RESHAPE, Op.EXPAND})
-"""The ops that combine their first operand alone; the others are effects or ranges."""
 
 
 class Kernel(Generic[V]):
@@ -212,7 +210,9 @@ class Kernel(Generic[V]):
                 return self._domain.lift(u, Value(np.broadcast_to(nothing, u.shape)))
         if u.op is Op.WMMA:
             need_whole_warps(self._lanes.axes, self._active)
-        sources = u.src[:1] if u.op in FIRST_ALONE else u.src
+        # The other operands of these are effects, ranges or shapes.
+        is_of_first = u.op in (Op.AFTER, Op.REDUCE, Op.RESHAPE, Op.EXPAND)
+        sources = u.src[:1] if is_of_first else u.src
         return self._domain.result(u, [self._of(s) for s in sources])
 
     def _address(self, u: UOp) -> Value:

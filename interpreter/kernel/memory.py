@@ -16,7 +16,7 @@ from uop.spec.args import AddrSpace
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.graph import LEAVES, base_of, slot_of, without_order
 from uop.spec.kernel.forms import open_ranges
-from uop.spec.ops.names import WRITES, Op
+from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class LaunchMemory:
     def _find_stores(self, linear: UOp) -> None:
         """Find the memory that is stored to; accesses to other memory cannot race."""
         for u in linear.toposort():
-            if u.op in WRITES:
+            if u.declaration.is_write:
                 memory = self.memory_of(base_of(u.src[0]))
                 if isinstance(memory, Buffer):
                     memory.is_stored_to = True

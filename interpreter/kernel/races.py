@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +18,7 @@ from uop.interpreter.kernel.lanes import Axis, Kind, axis_name
 from uop.interpreter.kernel.schedule import is_parallel
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.spec.conditions.clauses import undefined
-from uop.spec.ops.names import Op
+from uop.spec.registry import Access
 from uop.spec.uop import described
 
 if TYPE_CHECKING:
@@ -30,23 +29,17 @@ MOST_NODES = 3
 """The most nodes that an error names as the possible origin of an access."""
 
 
-class Use(Enum):
-    """What an access does to an element."""
-
-    READ = "reads"
-    WRITE = "writes"
-    ADD = "adds to"
-
-
 CONFLICTS = {
-    Use.READ: (Use.WRITE, Use.ADD),
-    Use.WRITE: (Use.READ, Use.WRITE, Use.ADD),
-    Use.ADD: (Use.READ, Use.WRITE),
+    Access.READ: (Access.WRITE, Access.ADD),
+    Access.WRITE: (Access.READ, Access.WRITE, Access.ADD),
+    Access.ADD: (Access.READ, Access.WRITE),
 }
 """Two atomic additions do not conflict (D-065)."""
 
 
-USES = {Op.LOAD: Use.READ, Op.STORE: Use.WRITE, Op.ATOMICADD: Use.ADD}
+def _access(u: UOp) -> Access:
+    assert u.declaration.access is not None
+    return u.declaration.access
 
 
 class CarriedError(Exception):
@@ -84,14 +77,14 @@ class Shadow:
 
     def __init__(self, size: int, name: str) -> None:
         self._size, self._name = size, name
-        self._seen: dict[tuple[Use, Axis], Array] = {}
-        self._nodes: dict[Use, dict[UOp, None]] = {use: {} for use in Use}
+        self._seen: dict[tuple[Access, Axis], Array] = {}
+        self._nodes: dict[Access, dict[UOp, None]] = {access: {} for access in Access}
 
     def access(self, u: UOp, where: Array, reaches: Sequence[Reach]) -> None:
         """Record an access to the elements `where`; raise STORE.u2 if it races."""
         if not where.size:
             return
-        use = USES[u.op]
+        use = _access(u)
         self._nodes[use][u] = None
         for reach in reaches:
             for earlier in CONFLICTS[use]:
@@ -104,13 +97,13 @@ class Shadow:
             self._enter(u, where, reach)
 
     def _enter(self, u: UOp, where: Array, reach: Reach) -> None:
-        use = USES[u.op]
+        use = _access(u)
         key = use, reach.axis
         if key not in self._seen:
             self._seen[key] = np.full(self._size, NEVER, np.int64)
         seen = self._seen[key]
         position = reach.position
-        if use is Use.WRITE:
+        if use is Access.WRITE:
             self._refuse(position == reach.everywhere, where, u, use, reach, position)
         else:
             before = seen[where]
@@ -118,13 +111,13 @@ class Shadow:
             position = np.where(other, reach.everywhere, position)
         seen[where] = position
         twice = seen[where] != position
-        if use is Use.WRITE:
+        if use is Access.WRITE:
             self._refuse(twice, where, u, use, reach, seen[where])
         elif twice.any():
             seen[where[twice]] = np.broadcast_to(reach.everywhere, where.shape)[twice]
 
     def _refuse(
-        self, bad: Array, where: Array, u: UOp, earlier: Use, reach: Reach, before: Array
+        self, bad: Array, where: Array, u: UOp, earlier: Access, reach: Reach, before: Array
     ) -> None:
         """Raise the race of the first bad element; `before` has the positions that accessed it."""
         if not bad.any():
@@ -143,7 +136,7 @@ class Shadow:
         barrier = "" if is_group else ", and no barrier orders them"
         found = (
             f"race: of two {between} one {earlier.value} element {int(where[at])} of {self._name} "
-            f"({one}, {by}), another {USES[u.op].value} it ({other}){barrier}"
+            f"({one}, {by}), another {_access(u).value} it ({other}){barrier}"
         )
         raise undefined("STORE.u2", found, u, *nodes)
 
@@ -169,7 +162,7 @@ class Unordered:
             events = 0
             for s in u.src:
                 events |= before[s]
-            memory = shared(u.src[0]) if u.op in USES else None
+            memory = shared(u.src[0]) if u.declaration.access else None
             if memory is not None:
                 loops = frozenset(r for r in open_at[u] if not is_parallel(r))
                 for number, (v, held, around) in enumerate(accesses):
@@ -180,7 +173,7 @@ class Unordered:
             before[u] = events
 
     def _pair(self, v: UOp, u: UOp) -> None:
-        if USES[v.op] in CONFLICTS[USES[u.op]]:
+        if _access(v) in CONFLICTS[_access(u)]:
             self._others.setdefault(u, []).append(v)
             self._others.setdefault(v, [])
 

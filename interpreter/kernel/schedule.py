@@ -15,7 +15,7 @@ from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.graph import base_of
 from uop.spec.kernel.listing import BLOCK_ENDS, BLOCK_STARTS
-from uop.spec.ops.names import WRITES, Op
+from uop.spec.ops.names import Op
 from uop.spec.walk import toposort
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def loops_of_effects(order: Sequence[UOp]) -> dict[UOp, frozenset[UOp]]:
 
 
 def _carries(u: UOp) -> bool:
-    if u.op in WRITES:
+    if u.declaration.is_write:
         return base_of(u.src[0]).addrspace is not AddrSpace.GLOBAL
     return u.op is Op.BARRIER
 

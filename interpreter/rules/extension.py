@@ -9,9 +9,6 @@ from uop.interpreter.rules.elementwise import idiv
 from uop.interpreter.rules.table import Node, evaluates, unspecified_where
 from uop.spec.ops.names import Op
 
-EVALUATED = frozenset({Op.CDIV, Op.CMOD, Op.MIN, Op.NOOP, Op.PRECAST, Op.REDUCE})
-"""Extension ops with a rule here, and REDUCE, which may fold with MIN."""
-
 
 @evaluates(Op.CDIV)
 def cdiv(u: Node, a: Array, b: Array) -> Array:

@@ -13,6 +13,7 @@ from uop.interpreter.rules.table import RULES, evaluates
 from uop.spec.args import ReduceArg, arg_of
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import Op
+from uop.spec.registry import identity_of
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -22,8 +23,7 @@ ACCUMULATE = {Op.ADD: np.add, Op.MUL: np.multiply}
 
 def identity(op: Op, dtype: DType) -> Array:
     """Return the result of an empty fold: 0, 1, the lowest or the largest value of the dtype."""
-    value = {Op.ADD: 0, Op.MUL: 1, Op.MAX: dtype.min, Op.MIN: dtype.max}[op]
-    return np.asarray(value).astype(np_dtype(dtype))
+    return np.asarray(identity_of(op, dtype)).astype(np_dtype(dtype))
 
 
 def neutral(op: Op, dtype: DType) -> Array:

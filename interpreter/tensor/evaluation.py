@@ -33,6 +33,7 @@ from uop.spec.graph import LEAVES, base_of, passed_buffer, slot_of, without_orde
 from uop.spec.kernel.forms import BELOW_THE_GRAPH
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
+from uop.spec.registry import DECLARATIONS
 from uop.spec.walk import CALLS, kept_with_root, toposort
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ Combine = Callable[..., Value]
 V = TypeVar("V")
 
 MEANINGS: dict[Op, Combine] = {
-    **dict.fromkeys((Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.PAD, Op.SHRINK), masks.moved),
+    **dict.fromkeys((op for op, d in DECLARATIONS.items() if d.is_view), masks.moved),
     Op.STACK: masks.stack,
     Op.REPLICATED: masks.replicated,
     Op.SLICE: masks.slice_,
@@ -57,10 +58,6 @@ MEANINGS: dict[Op, Combine] = {
 def meaning_of(u: UOp) -> Combine | None:
     """Return the function that combines the operands of a node; None if it has none."""
     return masks.elementwise if u.declaration.dtypes else MEANINGS.get(u.op)
-
-
-PASSED_ON = (Op.AFTER, Op.NOOP, Op.PRECAST)
-"""The ops, beside the markers, that pass on their first operand."""
 
 
 class Locations(Protocol[V]):
@@ -119,7 +116,7 @@ class Arrays:
             return Value(constant(arg_of(u, ConstArg).bits, u.dtype))
         if u.op is Op.BINARY:
             return Value(np.frombuffer(arg_of(u, BinaryArg).data, np.uint8))
-        if u.declaration.section == "marker" or u.op in PASSED_ON:
+        if u.declaration.section == "marker" or u.op in (Op.AFTER, Op.NOOP, Op.PRECAST):
             return operands[0]
         raise undefined("CALL.u1", f"{u.op.name} outside a kernel", u)
 

@@ -24,14 +24,6 @@ from uop.spec.registry import DECLARATIONS
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
-SAME = (
-    Op.CONST, Op.TUPLE, Op.AFTER, Op.GROUP, Op.LINEAR, Op.DETACH,
-    Op.CONTIGUOUS, Op.CUSTOM, Op.UNIQUE, Op.LUNIQUE, Op.DEVICE, Op.NOOP, Op.PRECAST,
-    Op.BITCAST, Op.CDIV, Op.CMOD, Op.MIN, Op.BIND,
-    *(op for op, d in DECLARATIONS.items() if d.is_elementwise),
-)  # fmt: skip
-"""The core ops that it shares: same name, operands and arg."""
-
 RENAMED = {
     "CONTIGUOUS_BACKWARD": Op.CONTIGUOUSBACKWARD,
     "CUSTOM_FUNCTION": Op.CUSTOMFUNCTION,
@@ -40,7 +32,11 @@ RENAMED = {
 }
 
 WORDS = by_name(
-    *(core_word(op) for op in SAME),
+    # The core ops that it shares: same name, operands and arg.
+    *map(core_word, (Op.CONST, Op.TUPLE, Op.AFTER, Op.GROUP, Op.LINEAR, Op.DETACH)),
+    *map(core_word, (Op.CONTIGUOUS, Op.CUSTOM, Op.UNIQUE, Op.LUNIQUE, Op.DEVICE, Op.NOOP)),
+    *map(core_word, (Op.PRECAST, Op.BITCAST, Op.CDIV, Op.CMOD, Op.MIN, Op.BIND)),
+    *(core_word(op) for op, d in DECLARATIONS.items() if d.is_elementwise),
     *(replace(core_word(op), name=name) for name, op in RENAMED.items()),
     *(replace(core_word(op), src=("src", "new_shape")) for op in (Op.RESHAPE, Op.EXPAND)),
     Word("SPECIAL", ("end",), r.read_special, SpecialArg),
@@ -183,12 +179,6 @@ RANGE_START = {
 }  # fmt: skip
 """By op the number of the first RANGE operand that it closes."""
 
-EXPANDABLE = frozenset(
-    (Op.BITCAST, Op.STACK, Op.LOAD, Op.STORE, Op.INDEX, Op.PTRADD, Op.REDUCE, Op.END, Op.AFTER,
-     Op.STAGE, Op.WMMA, *(op for op, d in DECLARATIONS.items() if d.is_elementwise))
-)  # fmt: skip
-"""The ops that an UNROLL below them expands."""
-
 
 def closed_ranges(u: UOp) -> tuple[UOp, ...]:
     """The RANGEs among the operands that a node closes."""
@@ -198,7 +188,10 @@ def closed_ranges(u: UOp) -> tuple[UOp, ...]:
 
 def is_expandable(u: UOp) -> bool:
     """Whether an UNROLL below a node expands it."""
-    return u.op in EXPANDABLE
+    return u.declaration.is_elementwise or u.op in (
+        Op.BITCAST, Op.STACK, Op.LOAD, Op.STORE, Op.INDEX, Op.PTRADD, Op.REDUCE, Op.END, Op.AFTER,
+        Op.STAGE, Op.WMMA,
+    )  # fmt: skip
 
 
 def priority(u: UOp) -> int:

@@ -199,13 +199,10 @@ def _target(w: Writing, store: UOp) -> Form:
     return _gated(w, target, gate[0]) if gate else w[target]
 
 
-INDEXINGS = (Op.INDEX, Op.PTRADD)
-
-
 def write_load(w: Writing, u: UOp) -> Form:
     """A LOAD of an element, a copy to a device, or a copy on the same device."""
     arg, source = arg_of(u, LoadArg), u.src[0]
-    if source.op in INDEXINGS and source.addrspace is not None and arg == LoadArg():
+    if source.op in (Op.INDEX, Op.PTRADD) and source.addrspace is not None and arg == LoadArg():
         buffer = w[source.src[0]]
         if len(u.src) == 1:
             return w.form("LOAD", buffer, w[source])

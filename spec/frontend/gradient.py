@@ -22,14 +22,9 @@ from uop.spec.graph import (
     viewed,
     views_of,
 )
-from uop.spec.ops.names import VIEWS, Op
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const
 from uop.spec.walk import all_rebuilt, outside_bodies, toposort
-
-WRITTEN_THROUGH = VIEWS - {Op.EXPAND} | {Op.INDEX}
-"""The views that a STORE may write through; their gradient puts values back in place."""
-
-ORDERING = (Op.STORE, Op.GROUP, Op.NOOP)
 
 
 def without_stores(roots: Iterable[UOp]) -> dict[UOp, UOp]:
@@ -82,11 +77,11 @@ class Absences:
 def _after(u: UOp, done: dict[UOp, UOp], absences: Absences) -> UOp:
     """The value of a location after the STOREs that it depends on."""
     for view in views_of(u):
-        if view.addrspace is None or view.op not in VIEWS | {Op.INDEX}:
+        if view.addrspace is None or not (view.declaration.is_view or view.op is Op.INDEX):
             raise _refused(u, f"AFTER of {view.op.name}")
     held = base = base_of(u)
     for effect in toposort([u], outside_bodies):
-        if effect.dtype is dtypes.void and effect.op not in ORDERING:
+        if effect.dtype is dtypes.void and effect.op not in (Op.STORE, Op.GROUP, Op.NOOP):
             raise _refused(u, f"{effect.op.name} before it")
         if effect.op is Op.STORE and base_of(effect.src[0]) is base:
             held = _updated(effect, held, done, absences)
@@ -107,7 +102,7 @@ def _updated(store: UOp, old: UOp, done: dict[UOp, UOp], absences: Absences) -> 
         inside = UOp(Op.WHERE, gate, inside, stays)
         value = UOp(Op.WHERE, gate, value, kept)
     for view in views_of(store.src[0]):
-        if view.op not in WRITTEN_THROUGH:
+        if view.op is Op.EXPAND or not (view.declaration.is_view or view.op is Op.INDEX):
             raise _refused(store, f"a STORE through {view.op.name}")
         around = view.with_src([view.src[0], *(done[s] for s in view.src[1:])])
         inside, value = (put_back(around, part) for part in (inside, value))

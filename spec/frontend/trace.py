@@ -32,8 +32,6 @@ KINDS = {
 """Kinds of elementwise ops that have another name than the op."""
 NAMES = {Op.LOAD: "copy", Op.INDEX: "getitem"}
 OPERANDS = {"s": "shape", "s'": "shape", "o": "offset", "i": "index"}
-BY_NAME = (Op.WHERE, Op.CAST, Op.MULACC, Op.THREEFRY)
-"""Elementwise ops that are no kinds of another."""
 
 
 def trace(*outputs: Tensor) -> Trace:
@@ -105,7 +103,8 @@ def _described(u: UOp) -> tuple[str, dict[str, Attribute]]:
         return call.name, call.attributes
     if u.op is Op.CONST or held_by(u) is not None:
         return "storage", stored(_data(u), u)
-    if u.declaration.is_elementwise and u.op not in BY_NAME:
+    is_named = u.op in (Op.WHERE, Op.CAST, Op.MULACC, Op.THREEFRY)
+    if u.declaration.is_elementwise and not is_named:
         kind = Word(f"Kind.{KINDS.get(u.op, u.op.name)}")
         return ("unaryelementwise" if len(u.src) == 1 else "binaryelementwise"), {"kind": kind}
     if u.op is Op.REDUCE and not u.src[1:]:

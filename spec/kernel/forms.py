@@ -162,22 +162,20 @@ def open_ranges(order: Order) -> dict[UOp, frozenset[UOp]]:
     return inside
 
 
-PLACES = (Op.PARAM, Op.BUFFER, Op.BINARY, Op.AFTER, Op.STACK)
-ACCESS = (Op.STORE, Op.ATOMICADD, Op.LOAD, Op.INDEX, Op.GETADDR)
-"""Ops whose first operand is a location."""
-ANYWHERE = (Op.AFTER, Op.LINEAR, Op.PROGRAM)
-"""Ops that take locations beside values."""
+def _may_have_shape(u: UOp) -> bool:
+    """Whether it is a memory location or a shape operand."""
+    return u.declaration.is_source or u.op in (Op.AFTER, Op.STACK)
 
 
 def _not_scalar(nodes: BodyNodes) -> UOp | None:
     """Only memory locations and shape operands may have a shape other than ()."""
-    return next((u for u in nodes.order if u.shape and u.op not in PLACES), None)
+    return next((u for u in nodes.order if u.shape and not _may_have_shape(u)), None)
 
 
 def _not_scalar_nor_fragment(nodes: BodyNodes) -> UOp | None:
     """As `_not_scalar`, but the fragments of a WMMA and their fold may have a shape too."""
     for u in nodes.order:
-        if u.shape and u.op not in PLACES:
+        if u.shape and not _may_have_shape(u):
             is_product = u.op is Op.WMMA or (u.op is Op.REDUCE and u.src[0].op is Op.WMMA)
             if not is_product:
                 return u
@@ -186,7 +184,7 @@ def _not_scalar_nor_fragment(nodes: BodyNodes) -> UOp | None:
 
 def _not_vector(nodes: BodyNodes) -> UOp | None:
     """Values are scalars or vectors."""
-    return next((u for u in nodes.order if len(u.shape) > 1 and u.op not in PLACES), None)
+    return next((u for u in nodes.order if len(u.shape) > 1 and not _may_have_shape(u)), None)
 
 
 def _not_on_axes(nodes: BodyNodes) -> UOp | None:
@@ -222,9 +220,11 @@ def _not_through_index(nodes: BodyNodes) -> UOp | None:
 
 def _location_as_value(nodes: BodyNodes) -> UOp | None:
     for u in nodes.order:
-        for k, s in enumerate(u.src):
-            if s.addrspace is not None and u.op not in ANYWHERE and (k or u.op not in ACCESS):
-                return u
+        if u.op in (Op.AFTER, Op.LINEAR, Op.PROGRAM):
+            continue  # These take locations beside values.
+        has_place = u.declaration.access or u.op in (Op.INDEX, Op.GETADDR)
+        if any(s.addrspace is not None for s in (u.src[1:] if has_place else u.src)):
+            return u
     return None
 
 
@@ -283,19 +283,10 @@ def _unbalanced(nodes: BodyNodes) -> UOp | None:
 
 ELEMENTWISE = ops_of("elementwise", "decomposed") | {Op.MIN}
 """MIN is an extension op that targets implement like MAX."""
-SCALAR_OPS = ELEMENTWISE | {
-    Op.PARAM, Op.CONST, Op.STACK, Op.INDEX, Op.BITCAST, Op.LOAD, Op.STORE, Op.RANGE, Op.END,
-    Op.SINK,
-}  # fmt: skip
-
 OPAQUE = {Op.INS, Op.CUSTOM, Op.GETADDR}
 """Ops whose value only the device knows how to compute."""
 BELOW_THE_GRAPH = (ops_of("codegen") - {Op.GETADDR}) | {Op.RANGE, Op.END, Op.LINEAR}
 """The ops that stand in the body of a CALL alone, and in no graph of whole tensors."""
-OF_KERNELS = OPAQUE | {
-    Op.SPECIAL, Op.BUFFER, Op.AFTER, Op.GROUP, Op.BARRIER, Op.ATOMICADD, Op.WMMA,
-}  # fmt: skip
-"""The ops of selected kernels besides scalar ones."""
 
 SCALAR = (
     Invariant("scalar", "every value has shape ()", _not_scalar),
@@ -329,7 +320,10 @@ RANGED = Form(
     around=AROUND_CALLS | SIZE_OPS,
     call=Op.CALL,
     body=Op.SINK,
-    ops=SCALAR_OPS | {Op.REDUCE, Op.GROUP} | OPAQUE,
+    ops=ELEMENTWISE
+    | OPAQUE
+    | {Op.PARAM, Op.CONST, Op.STACK, Op.INDEX, Op.BITCAST, Op.LOAD, Op.STORE, Op.RANGE, Op.END}
+    | {Op.REDUCE, Op.GROUP, Op.SINK},
     axis_types=frozenset({AxisType.LOOP, AxisType.REDUCE}),
     invariants=SCALAR + LOOPS,
 )
@@ -360,7 +354,7 @@ VECTORS = (
 SELECTED = replace(
     EXPANDED,
     stage="select",
-    ops=SCALAR_OPS | OF_KERNELS,
+    ops=(OPTIMIZED.ops - {Op.REDUCE}) | {Op.SPECIAL, Op.ATOMICADD},
     invariants=VECTORS + LOOPS,
     axis_types=frozenset({AxisType.REDUCE, AxisType.LOOP}),
 )

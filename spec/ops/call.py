@@ -20,9 +20,6 @@ from uop.spec.walk import free_params
 if TYPE_CHECKING:
     from uop.spec.registry import Node
 
-BODIES = (Op.SINK, Op.LINEAR, Op.PROGRAM, Op.CUSTOMFUNCTION)
-"""The ops that may be the body of a CALL: kernels in any form, and functions known by name."""
-
 
 def _no_tuple(u: Node) -> str | None:
     found = u.src[0].op
@@ -31,7 +28,7 @@ def _no_tuple(u: Node) -> str | None:
 
 def _no_kernel(u: Node) -> str | None:
     found = u.src[0].op
-    return None if found in BODIES else found.name
+    return None if found in (Op.SINK, Op.LINEAR, Op.PROGRAM, Op.CUSTOMFUNCTION) else found.name
 
 
 def _no_value(u: Node) -> str | None:

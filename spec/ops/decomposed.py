@@ -163,6 +163,7 @@ elementwise(
     section=SECTION,
     latitude=lat.EXP2,
     gradient=gradients.exp2,
+    is_transcendental=True,
 )
 elementwise(
     Op.LOG2,
@@ -172,6 +173,7 @@ elementwise(
     section=SECTION,
     latitude=lat.LOG2,
     gradient=gradients.log2,
+    is_transcendental=True,
 )
 elementwise(
     Op.SIN,
@@ -181,6 +183,7 @@ elementwise(
     section=SECTION,
     latitude=lat.SIN,
     gradient=gradients.sin,
+    is_transcendental=True,
 )
 elementwise(
     Op.SQRT,
@@ -202,6 +205,7 @@ elementwise(
     latitude=lat.POW,
     decomposition=_pow,
     gradient=gradients.power,
+    is_transcendental=True,
 )
 elementwise(
     Op.MULACC,

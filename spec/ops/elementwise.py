@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from uop.spec import latitude as lat
 from uop.spec.args import Arg, DTypeArg, arg_of
-from uop.spec.dtype import FLOATS, INTS, NUMBERS, VALUES, DType, DTypesOf, Kind, dtypes
+from uop.spec.dtype import FLOATS, INTS, NUMBERS, VALUES, DType, DTypesOf, Kind, Number, dtypes
 from uop.spec.latitude import Latitude
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import (
@@ -20,7 +20,7 @@ from uop.spec.ops.constraints import (
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.interval import Interval
-from uop.spec.registry import Build, Constraint, Gradient, OpDef, define
+from uop.spec.registry import COUNT, DIVISOR_0, Build, Constraint, Gradient, OpDef, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -45,6 +45,8 @@ def elementwise(
     gradient: Gradient | None = None,
     one_dtype_at: tuple[int, ...] | None = None,
     arg: type[Arg] | None = None,
+    identity: Callable[[DType], Number] | None = None,
+    is_transcendental: bool = False,
     cases: str = "",
     extra: tuple[Constraint, ...] = (),
     axis_label: str = "c5",
@@ -72,6 +74,8 @@ def elementwise(
             undefined=undefined,
             decomposition=decomposition,
             gradient=gradient,
+            identity=identity,
+            is_transcendental=is_transcendental,
             cases=cases,
             constraints=(
                 dtype_among(f"{name}.c1", shared[0], allowed),
@@ -95,8 +99,6 @@ def _float_to_index(u: Node) -> str | None:
 
 AB = ("A", "B")
 TO_BOOL = dtype.always(dtypes.bool)
-DIVISOR_0 = "Elements whose divisor is 0."
-COUNT = "Elements whose count is outside 0..bits-1."
 
 elementwise(Op.RECIP, ("T",), "1/x.", FLOATS, latitude=lat.RECIP, gradient=gradients.recip)
 elementwise(
@@ -129,6 +131,7 @@ elementwise(
     interval=min_max.add,
     latitude=lat.ADD,
     gradient=gradients.add,
+    identity=lambda dtype: 0,
 )
 elementwise(
     Op.MUL,
@@ -138,6 +141,7 @@ elementwise(
     interval=min_max.mul,
     latitude=lat.MUL,
     gradient=gradients.mul,
+    identity=lambda dtype: 1,
 )
 elementwise(
     Op.MAX,
@@ -148,6 +152,7 @@ elementwise(
     interval=min_max.maximum,
     latitude=lat.MAX,
     gradient=gradients.maximum,
+    identity=lambda dtype: dtype.min,
 )
 elementwise(
     Op.MOD,

@@ -24,13 +24,12 @@ from uop.spec.dtype import VALUES, dtypes
 from uop.spec.ops import expansion
 from uop.spec.ops.constraints import distinct_devices, has_value
 from uop.spec.ops.effects import effect
-from uop.spec.ops.elementwise import AB, DIVISOR_0, INTS_INDEX, elementwise
+from uop.spec.ops.elementwise import AB, INTS_INDEX, elementwise
 from uop.spec.ops.names import Op
-from uop.spec.ops.reduce import REDUCE_OPS
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.axis import shards
 from uop.spec.properties.words import says
-from uop.spec.registry import Constraint, OpDef, define
+from uop.spec.registry import DECLARATIONS, DIVISOR_0, Constraint, OpDef, define
 
 if TYPE_CHECKING:
     from uop.spec.args import Device
@@ -114,7 +113,7 @@ def _between_elements(u: Node) -> str | None:
 
 def _no_fold(u: Node) -> str | None:
     op = arg_of(u, AllReduceArg).op
-    return None if op in REDUCE_OPS else op.name
+    return None if DECLARATIONS[op].identity else op.name
 
 
 def _no_shards(u: Node) -> str | None:
@@ -190,6 +189,7 @@ elementwise(
     section=SECTION,
     interval=min_max.minimum,
     latitude=lat.MAX,
+    identity=lambda dtype: dtype.max,
     decomposition=expansion.minimum,
 )
 _value(Op.NOOP, "T itself.", ("T",), has_value("NOOP.c1"), decomposition=expansion.first)

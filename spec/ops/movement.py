@@ -34,6 +34,7 @@ OF_T: dict[str, Any] = {
     "min_max": min_max.of_src(0),
 }
 """The property rules of most movement ops."""
+VIEW = OF_T | {"is_view": True}
 
 
 def _no_permutation(u: Node) -> str | None:
@@ -128,7 +129,7 @@ define(
             Constraint("PERMUTE.c1", "pi is a permutation of the axes of T", _no_permutation),
             has_value("PERMUTE.c2"),
         ),
-        **OF_T,
+        **VIEW,
     )
 )
 
@@ -146,7 +147,7 @@ define(
             has_value("FLIP.c2"),
             shard_axis_kept("FLIP.c3", flips),
         ),
-        **OF_T,
+        **VIEW,
     )
 )
 
@@ -164,7 +165,7 @@ define(
             shard_axis_kept("RESHAPE.c3", loses_boundary),
             has_value("RESHAPE.c4"),
         ),
-        **OF_T,
+        **VIEW,
     )
 )
 
@@ -181,7 +182,7 @@ define(
             Constraint("EXPAND.c2", "each axis of T is 1 or that of s'", _cannot_expand),
             has_value("EXPAND.c3"),
         ),
-        **OF_T,
+        **VIEW,
     )
 )
 
@@ -203,7 +204,7 @@ define(
             has_value("PAD.c4"),
             shard_axis_kept("PAD.c5", resizes(2)),
         ),
-        **(OF_T | {"min_max": min_max.pad, "addrspace": addrspace.pad}),
+        **(VIEW | {"min_max": min_max.pad, "addrspace": addrspace.pad}),
     )
 )
 
@@ -222,7 +223,7 @@ define(
             has_value("SHRINK.c4"),
             shard_axis_kept("SHRINK.c5", resizes(2)),
         ),
-        **OF_T,
+        **VIEW,
     )
 )
 

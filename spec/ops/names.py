@@ -143,17 +143,5 @@ class Op(metaclass=_Table):
 for _name in [name for name in Op.__annotations__ if name.isupper()]:
     setattr(Op, _name, Op(_name))
 
-SOURCES = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY})
-VIEWS = frozenset({Op.PERMUTE, Op.FLIP, Op.RESHAPE, Op.EXPAND, Op.PAD, Op.SHRINK})
-"""Ops that lay the elements of one operand out anew; all but PAD on locations too."""
-RESIZED = {Op.RESHAPE: 1, Op.EXPAND: 1, Op.PAD: 2, Op.SHRINK: 2}
-"""The number of the operand that is the shape of a view."""
 FLOOR_DIVISIONS = (Op.IDIV, Op.MOD)
-DIVISIONS = frozenset({*FLOOR_DIVISIONS, Op.CDIV, Op.CMOD})
-SHIFTS = (Op.SHL, Op.SHR)
 CONVERSIONS = (Op.CAST, Op.BITCAST)
-COMPARISONS = (Op.CMPLT, Op.CMPNE)
-WRITES = (Op.STORE, Op.ATOMICADD)
-ACCESSES = (Op.LOAD, *WRITES)
-COUNTERS = (Op.RANGE, Op.SPECIAL)
-"""What counts the iterations of a loop, and the work items."""

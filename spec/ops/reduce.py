@@ -10,18 +10,15 @@ from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
-from uop.spec.registry import Clause, Constraint, OpDef, define
+from uop.spec.registry import DECLARATIONS, Clause, Constraint, OpDef, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
 
-REDUCE_OPS = (Op.ADD, Op.MAX, Op.MUL, Op.MIN)
-"""MIN is an extension op: a REDUCE with MIN is rewritten to one with MAX."""
-
 
 def _other_op(u: Node) -> str | None:
     op = arg_of(u, ReduceArg).op
-    return None if op in REDUCE_OPS else op.name
+    return None if DECLARATIONS[op].identity else op.name
 
 
 def _wrong_axes(u: Node) -> str | None:

@@ -50,9 +50,6 @@ FEW = 8
 
 MOST_TRIALS = 64
 
-ANY_SIZE = frozenset({Op.INDEX, Op.AFTER, Op.LINEAR, Op.TUPLE, Op.GETTUPLE})
-"""The ops whose constraints look at no size: one binding is enough."""
-
 
 class Builder(Protocol):
     """Makes a node: the constructor passes itself, since it cannot be imported here."""
@@ -166,10 +163,10 @@ def checked(build: Builder, u: UOp, concrete: UnsupportedError | None) -> Instan
     if concrete is not None and not found:
         raise concrete
     bindings = trials(sorted(found, key=slot_of))
-    tried = [
-        tuple((v, _number(build, value)) for v, value in trial)
-        for trial in (bindings[-1:] if u.op in ANY_SIZE else bindings)
-    ]
+    if u.op in (Op.INDEX, Op.AFTER, Op.LINEAR, Op.TUPLE, Op.GETTUPLE):
+        # Their constraints look at no size: one binding is enough.
+        bindings = bindings[-1:]
+    tried = [tuple((v, _number(build, value)) for v, value in trial) for trial in bindings]
     if u.op in CALLS:
         _check_call(build, u, tried)
         return []

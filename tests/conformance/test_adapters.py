@@ -34,8 +34,8 @@ from uop.spec.args import (
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import slots_of
-from uop.spec.ops.names import DIVISIONS, Op
-from uop.spec.registry import Shape
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp, const, dims, param
 
@@ -124,7 +124,7 @@ class Nodes(Builder[UOp]):
 class Flooring(Nodes):
     """A library whose divisions floor too."""
 
-    partial = DIVISIONS
+    partial = frozenset(op for op, d in DECLARATIONS.items() if d.is_division)
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import AxisType, RangeArg
 from uop.spec.ops.names import Op
-from uop.spec.ops.reduce import REDUCE_OPS
 
 MASK = (1 << 32) - 1
 INTEGERS = {
@@ -37,9 +36,9 @@ def rows_of(case: Case) -> Array:
     return case.source.batches[0].inputs[0]
 
 
-@pytest.mark.parametrize("place", range(len(REDUCE_OPS)))
-def test_optimized_integer_folds_are_those_of_a_loop(place: int) -> None:
-    start, step = INTEGERS[REDUCE_OPS[place]]
+@pytest.mark.parametrize(("place", "op"), enumerate((Op.ADD, Op.MAX, Op.MUL, Op.MIN)))
+def test_optimized_integer_folds_are_those_of_a_loop(place: int, op: Op) -> None:
+    start, step = INTEGERS[op]
     for case in made("int32", "full"):
         rows = rows_of(case)
         found = evaluate(case.root, case.batches[0].inputs)

@@ -32,7 +32,7 @@ from uop.spec.graph import (
     views_of,
     written_by,
 )
-from uop.spec.ops.names import VIEWS, Op
+from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable, variables
 from uop.spec.uop import UOp, const, dims
 from uop.spec.walk import outside_bodies, toposort
@@ -79,8 +79,6 @@ def _slot_and_space(u: UOp) -> tuple[int, bool]:
     return slot_of(u), u.addrspace is not None
 
 
-WRITTEN_THROUGH = VIEWS - {Op.EXPAND}
-"""The views that a STORE may go through, besides INDEX and BITCAST."""
 TEMPORARY = "temporary"
 """The tag of BUFFERs that pass values from one kernel to another."""
 
@@ -282,7 +280,7 @@ class Steps:
             if view.op is Op.INDEX:
                 value, inside = self._scattered(view, value, inside)
                 continue
-            if view.op not in WRITTEN_THROUGH:
+            if view.op is Op.EXPAND or not view.declaration.is_view:
                 raise CALLIFY_TARGET.lacking(repr(view), view.op.name)
             if view.op is Op.SHRINK and inside is None and view.shape != view.src[0].shape:
                 inside = full(TRUE, value.shape)

@@ -21,8 +21,6 @@ from uop.spec.properties.symbolic import is_variable
 from uop.spec.uop import UOp
 from uop.spec.walk import toposort
 
-EFFECTS = (Op.BUFFER, Op.STORE, Op.CALL)
-
 
 def callify(root: UOp, fired: Fired = unobserved) -> UOp:
     """SINK(STORE(BUFFER_k, GETTUPLE(FUNCTION(TUPLE(v...), a...), k))...).
@@ -62,7 +60,8 @@ def _is_called(function: UOp) -> bool:
     variables, whose numbers its results would depend on.
     """
     body = toposort([function.src[0]], _outside_kernels)
-    is_plain = not any(u.op in EFFECTS or is_variable(u) for u in body)
+    has_memory = any(u.op in (Op.BUFFER, Op.STORE, Op.CALL) for u in body)
+    is_plain = not has_memory and not any(map(is_variable, body))
     return function.tag == PRECOMPILED and is_plain
 
 

@@ -17,7 +17,7 @@ from uop.spec.errors import UnsupportedError
 from uop.spec.graph import LEAVES, kernels, without_order
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.kernel.listing import Listing
-from uop.spec.ops.names import ACCESSES, Op
+from uop.spec.ops.names import Op
 from uop.spec.registry import Sizes
 from uop.spec.uop import UOp, dims, index_const
 
@@ -41,7 +41,7 @@ def _is_shaped(u: UOp) -> bool:
 
 def _is_whole(u: UOp) -> bool:
     """Whether it accesses all of a memory."""
-    return u.op in ACCESSES and without_order(u.src[0]).op in LEAVES
+    return u.declaration.access is not None and without_order(u.src[0]).op in LEAVES
 
 
 def _flat(body: UOp) -> UOp:

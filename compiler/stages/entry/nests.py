@@ -19,16 +19,12 @@ from uop.spec.errors import UnsupportedError
 from uop.spec.graph import accessed, base_of, kernels, over, slot_of
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.kernel.loops import with_joined_loops
-from uop.spec.ops.names import ACCESSES, WRITES, Op
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 from uop.spec.walk import outside_bodies, rebuild, toposort
 
 Fits = Callable[[UOp], bool]
 """Whether the kernel of a CALL runs in one launch as it is."""
-CLOSES = (Op.END, Op.REDUCE)
-OF_A_LAUNCH = (Op.SPECIAL, Op.BARRIER, Op.GETADDR, Op.INS, Op.CUSTOM)
-"""Ops that concern all of a launch, or may do so."""
-EFFECTS = (Op.END, Op.GROUP, *WRITES)
 
 
 def split_nests(root: UOp, fits: Fits) -> UOp:
@@ -49,7 +45,7 @@ def split_nests(root: UOp, fits: Fits) -> UOp:
 def _closed_once(body: UOp) -> UOp:
     """Join the loops of a RANGE, and give those that are apart a RANGE each."""
     order = body.toposort()
-    closed = [r for u in order if u.op in CLOSES for r in u.src[1:]]
+    closed = [r for u in order if u.op in (Op.END, Op.REDUCE) for r in u.src[1:]]
     if len(set(closed)) == len(closed) and not any(map(_loops_to_fold, order)):
         return body
     return _apart(with_joined_loops(body))
@@ -70,7 +66,7 @@ def _apart(body: UOp) -> UOp:
 
     def apart(u: UOp, src: list[UOp]) -> UOp:
         v = u.with_src(src)
-        if u.op in CLOSES:
+        if u.op in (Op.END, Op.REDUCE):
             again = closed.intersection(v.src[1:]).union(_loops_to_fold(v))
             v = _over_copies(v, again, fresh) if again else v
             closed.update(v.src[1:])
@@ -99,7 +95,7 @@ def _over_copies(closer: UOp, ranges: set[UOp], fresh: Iterator[int]) -> UOp:
 
 
 def _count_writes(order: Iterable[UOp]) -> int:
-    return sum(u.op in WRITES for u in order)
+    return sum(u.declaration.is_write for u in order)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +120,8 @@ def _split(call: UOp) -> list[UOp]:
     body = call.src[0]
     order = body.toposort()
     nests = _nests(order)
-    if any(u.op in OF_A_LAUNCH for u in order) or not _are_separable(nests, call):
+    of_launch = (Op.SPECIAL, Op.BARRIER, Op.GETADDR, Op.INS, Op.CUSTOM)
+    if any(u.op in of_launch for u in order) or not _are_separable(nests, call):
         return [body]
     try:
         ordered = [*TopologicalSorter(_predecessors(nests, call)).static_order()]
@@ -138,7 +135,7 @@ def _split(call: UOp) -> list[UOp]:
 def _nests(order: Sequence[UOp]) -> list[_Nest]:
     """The STOREs by the RANGEs over work items around them."""
     inside, around = open_ranges(order), _around(order)
-    loops = {u: inside[u] | around.get(u, frozenset()) for u in order if u.op in WRITES}
+    loops = {u: inside[u] | around.get(u, frozenset()) for u in order if u.declaration.is_write}
     by_items: dict[frozenset[UOp], list[UOp]] = {}
     for u, ranges in loops.items():
         by_items.setdefault(frozenset(filter(is_work_item, ranges)), []).append(u)
@@ -146,7 +143,7 @@ def _nests(order: Sequence[UOp]) -> list[_Nest]:
     for items, writes in by_items.items():
         others = loops.keys() - set(writes)
         run = toposort(writes, lambda u, others=others: () if u in others else u.src)  # type: ignore[misc]
-        accesses = tuple(u for u in run if u.op in ACCESSES and u not in others)
+        accesses = tuple(u for u in run if u.declaration.access and u not in others)
         serial = frozenset[UOp]().union(*(loops[u] for u in writes)) - items
         found.append(_Nest(tuple(writes), accesses, serial))
     return found
@@ -198,7 +195,7 @@ def _only(order: Sequence[UOp], writes: Sequence[UOp]) -> UOp:
     new: dict[UOp, UOp | None] = {}
     for u in order[:-1]:
         kept = [s for s in map(new.__getitem__, u.src) if s is not None]
-        if u.op in WRITES:
+        if u.declaration.is_write:
             new[u] = u.with_src(kept) if u in writes else None
         elif u.op is Op.AFTER and len(kept) == 1:
             new[u] = kept[0]
@@ -215,7 +212,8 @@ def _outermost(order: Sequence[UOp]) -> list[UOp]:
     """The effects that no END or GROUP contains, without those in open loops."""
     inside = open_ranges(order)
     within = {s for u in order if u.op in (Op.END, Op.GROUP) for s in u.src}
-    return [u for u in order if u.op in EFFECTS and u not in within and not inside[u]]
+    effects = [u for u in order if u.declaration.is_write or u.op in (Op.END, Op.GROUP)]
+    return [u for u in effects if u not in within and not inside[u]]
 
 
 def _in_sequence(call: UOp, bodies: Sequence[UOp]) -> UOp:
@@ -223,7 +221,7 @@ def _in_sequence(call: UOp, bodies: Sequence[UOp]) -> UOp:
     done = call.with_src([bodies[0], *call.src[1:]])
     for body in bodies[1:]:
         arguments = [*call.src[1:]]
-        stored = slot_of(next(base_of(u.src[0]) for u in body.toposort() if u.op in WRITES))
+        stored = slot_of(next(base_of(u.src[0]) for u in body.toposort() if u.declaration.is_write))
         arguments[stored] = UOp(Op.AFTER, arguments[stored], done)
         done = call.with_src([body, *arguments])
     return done

@@ -17,12 +17,9 @@ from uop.spec.errors import UnsupportedError
 from uop.spec.graph import LEAVES, base_of, kernels
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.kernel.listing import Listing
-from uop.spec.ops.names import WRITES, Op
+from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size
 from uop.spec.uop import UOp, index_const
-
-MEMORY = (Op.PARAM, Op.BUFFER, Op.AFTER)
-"""Locations, which keep their shape: accesses go through an INDEX."""
 
 
 def scalarize_graphs(root: UOp) -> UOp:
@@ -56,7 +53,7 @@ def scalarize(body: UOp) -> UOp:
 
 
 def _is_vector(u: UOp) -> bool:
-    return u.shape != () and u.op not in MEMORY and not _is_constant(u)
+    return u.shape != () and u.op not in (Op.PARAM, Op.BUFFER, Op.AFTER) and not _is_constant(u)
 
 
 def _is_constant(u: UOp) -> bool:
@@ -89,7 +86,7 @@ class _Elements:
             return (self._list(u),)
         if u.op is Op.INDEX and u.addrspace is None:
             return self._picked(u)
-        if u.op in WRITES and u.src[0].shape:
+        if u.declaration.is_write and u.src[0].shape:
             return self._written(u)
         if u.op is Op.REDUCE:
             return self._folded(u)

@@ -16,15 +16,13 @@ from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable, with_bound_variables
 from uop.spec.uop import UOp, checked_root
 
-WITH_MIN = frozenset({Op.MIN, Op.REDUCE})
-"""The extension ops that stages take; select decomposes MIN for a target without it."""
-
 
 def to_core_ops(root: UOp) -> UOp:
     """A program in core ops and MIN, with the numbers of its BINDs and variables without names."""
     named = [u for u in checked_root(root).toposort() if is_variable(u) and u.tag is not None]
     unnamed = root.substitute({v: UOp(Op.PARAM, *v.src, arg=v.arg) for v in named})
-    return in_core_ops(with_bound_variables(unnamed), WITH_MIN)
+    # Stages take these; select decomposes MIN for a target without it.
+    return in_core_ops(with_bound_variables(unnamed), frozenset({Op.MIN, Op.REDUCE}))
 
 
 def enter(root: UOp, linear: Callable[[UOp], UOp]) -> UOp:

@@ -24,10 +24,9 @@ from uop.compiler.stages.optimize.axes import (
 from uop.spec.args import AddrSpace, AxisType, BufferArg, arg_of
 from uop.spec.graph import base_of
 from uop.spec.kernel.forms import open_ranges
-from uop.spec.ops.names import WRITES, Op
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims
 
-COSTLY = (Op.EXP2, Op.LOG2, Op.SIN, Op.POW)
 ALONG = (AxisType.REDUCE, AxisType.UNROLL)
 """The axes of a row."""
 AROUND = (AxisType.GLOBAL, AxisType.THREAD, AxisType.UPCAST)
@@ -81,10 +80,10 @@ class _Row:
 def _alike(order: Sequence[UOp], fresh: int) -> list[list[_Row]]:
     """The costly values that several loops compute alike, without those inside of others."""
     inside = open_ranges(order)
-    written = {base_of(u.src[0]) for u in order if u.op in WRITES}
+    written = {base_of(u.src[0]) for u in order if u.declaration.is_write}
     groups: dict[UOp, list[_Row]] = {}
     for u in reversed(order):
-        if u.op not in COSTLY:
+        if not u.declaration.is_transcendental:
             continue
         ranges = sorted(inside[u], key=lambda r: (DEPTH[type_of(r)], id_of(r)))
         outer = tuple(r for r in ranges if type_of(r) is AxisType.UPCAST)

@@ -28,7 +28,7 @@ from uop.compiler.stages.optimize.axes import (
 from uop.spec.args import AddrSpace, AxisType, BufferArg
 from uop.spec.graph import base_of
 from uop.spec.kernel.forms import open_ranges
-from uop.spec.ops.names import WRITES, Op
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims, index_const
 from uop.spec.walk import rebuild
 
@@ -141,7 +141,7 @@ class _Copies:
 
     def _read_together(self) -> Iterable[tuple[UOp, ...]]:
         """The LOADs from memory that the kernel does not write, those of a fragment together."""
-        written = {base_of(u.src[0]) for u in self.order if u.op in WRITES}
+        written = {base_of(u.src[0]) for u in self.order if u.declaration.is_write}
         loads = {
             u: None
             for u in self.order

@@ -21,7 +21,7 @@ from uop.compiler.stages.rangeify.lower import Lowering
 from uop.compiler.validity import TRUE, ZERO_FILL, expand, full, identity
 from uop.spec.args import AxisType, FlipArg, PermuteArg, ReduceArg, arg_of
 from uop.spec.dtype import dtypes
-from uop.spec.ops.names import VIEWS, Op
+from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims
 from uop.spec.walk import toposort
@@ -36,8 +36,6 @@ FEW = 256
 """So many results keep the cores busy without parts."""
 PARTS = 1024
 """The most parts, of all results together."""
-SEEN_THROUGH = VIEWS | {Op.WHERE, Op.CONST, Op.AND, Op.NOT}
-"""What a square is made of. Anything else below it is data."""
 
 
 def in_blocks(function: UOp, fired: Fired) -> UOp:
@@ -110,10 +108,15 @@ class _Square:
     size: int
 
 
+def _is_seen_through(u: UOp) -> bool:
+    """Whether a square is made of it. Anything else below a square is data."""
+    return u.declaration.is_view or u.op in (Op.WHERE, Op.CONST, Op.AND, Op.NOT)
+
+
 def _is_long(u: UOp) -> bool:
     """Whether a REDUCE may be a scan that is worth blocks."""
     source, axes = u.src[0], arg_of(u, ReduceArg).axes
-    is_plain = len(u.src) == len(axes) == 1 and source.op in SEEN_THROUGH
+    is_plain = len(u.src) == len(axes) == 1 and _is_seen_through(source)
     if not is_plain or not all(isinstance(dim, int) for dim in source.shape):
         return False
     return bool(source.shape[axes[0]] > LONG)
@@ -133,11 +136,11 @@ def _scan(u: UOp) -> _Scan | None:
     if not kept:
         return None
     # Out of bounds the index of a view is none of one term, so what is padded is data.
-    views = toposort([source], lambda v: v.src if v.op in SEEN_THROUGH else ())
+    views = toposort([source], lambda v: v.src if _is_seen_through(v) else ())
     padded = {v.src[0] for v in views if v.op is Op.PAD and v.dtype is not dtypes.bool}
 
     def data(v: UOp) -> UOp | None:
-        return v if v.op not in SEEN_THROUGH or v in padded else None
+        return v if not _is_seen_through(v) or v in padded else None
 
     lowering = Lowering(data, Rewriter(SIMPLIFY))
     at = [lowering.range(dim, AxisType.LOOP) for dim in shape]

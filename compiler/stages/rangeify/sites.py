@@ -8,13 +8,10 @@ from dataclasses import dataclass, field
 
 from uop.spec.args import FlipArg, PermuteArg, ReduceArg, arg_of
 from uop.spec.graph import views_of
-from uop.spec.kernel.forms import ELEMENTWISE
-from uop.spec.ops.names import VIEWS, Op
-from uop.spec.registry import Sizes, ops_of
+from uop.spec.ops.names import Op
+from uop.spec.registry import Sizes
 from uop.spec.uop import UOp
 
-READ_IN_PLACE = ELEMENTWISE | ops_of("marker") | {Op.LOAD}
-"""Ops that read an operand of their shape at their own index."""
 SYMBOLIC = 64
 """What a size that depends on variables counts as."""
 
@@ -36,7 +33,7 @@ def operands(u: UOp) -> Sequence[UOp]:
     """The operands that are data, without shapes, offsets and memory."""
     if u.op is Op.GETADDR:
         return [i for view in views_of(u.src[0]) if view.op is Op.INDEX for i in view.src[1:]]
-    return u.src[:1] if u.op in VIEWS else u.src
+    return u.src[:1] if u.declaration.is_view else u.src
 
 
 @dataclass(slots=True, eq=False)

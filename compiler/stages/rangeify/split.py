@@ -27,24 +27,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from uop.compiler.stages.rangeify.sites import (
-    NONE,
-    READ_IN_PLACE,
-    Axes,
-    Kernel,
-    Loops,
-    Site,
-    count,
-    operands,
-)
+from uop.compiler.stages.rangeify.sites import NONE, Axes, Kernel, Loops, Site, count, operands
 from uop.spec.args import ReduceArg, arg_of
-from uop.spec.ops.names import SOURCES, VIEWS, Op
+from uop.spec.kernel.forms import ELEMENTWISE
+from uop.spec.ops.names import Op
 from uop.spec.registry import Sizes
 from uop.spec.uop import UOp
 from uop.spec.walk import toposort
 
-TRANSCENDENTAL = (Op.EXP2, Op.LOG2, Op.SIN, Op.POW, Op.THREEFRY)
-"""Ops that cost as much as several."""
 SEVERAL = 16
 MEMORY = 8
 """A store or a load of one element. What costs no more than this is never stored."""
@@ -76,7 +66,7 @@ def costs_of(order: Sequence[UOp]) -> Costs:
     """The costs of values, sources first."""
     views: set[UOp] = set()
     for u in order:
-        if u.op in SOURCES or (u.op in VIEWS and u.src[0] in views):
+        if u.declaration.is_source or (u.declaration.is_view and u.src[0] in views):
             views.add(u)
     copies = _copies(order)
     weights: dict[UOp, float] = {}
@@ -104,7 +94,8 @@ def costs_of(order: Sequence[UOp]) -> Costs:
 
 
 def _own(u: UOp) -> float:
-    return SEVERAL if u.op in TRANSCENDENTAL else 1
+    is_costly = u.declaration.is_transcendental or u.op is Op.THREEFRY
+    return SEVERAL if is_costly else 1
 
 
 def _copies(order: Sequence[UOp]) -> Mapping[UOp, float]:
@@ -115,12 +106,14 @@ def _copies(order: Sequence[UOp]) -> Mapping[UOp, float]:
     in_place: set[UOp] = set()
     for u in reversed(order):
         copies[u] += u in in_place
+        is_same = u.op is Op.LOAD or u.declaration.section == "marker"
+        reads_in_place = is_same or u.op in ELEMENTWISE
         for s in operands(u):
-            if u.op in READ_IN_PLACE and s.shape == u.shape:
+            if reads_in_place and s.shape == u.shape:
                 in_place.add(s)
             else:
                 repeats = count(u.shape) / max(count(s.shape), 1) if u.op is not Op.REDUCE else 1
-                through = copies[u] if u.op in VIEWS else 1
+                through = copies[u] if u.declaration.is_view else 1
                 copies[s] += through * max(repeats, 1)
     return copies
 
@@ -171,7 +164,7 @@ def _places(order: Sequence[UOp]) -> set[UOp]:
     for u in order:
         if u.op is Op.LOAD and len(u.src) == 3:
             place = u.src[0]
-            while place.op is Op.INDEX or place.op in VIEWS:
+            while place.op is Op.INDEX or place.declaration.is_view:
                 places.add(place)
                 place = place.src[0]
     return places
@@ -210,7 +203,7 @@ class _Walk:
             return True
         if u.op is Op.CONTIGUOUS:
             return False
-        if u.op in VIEWS:
+        if u.declaration.is_view:
             return len(sites) <= INDICES or self._costs.is_light(u)
         if any(self._is_misplaced(u, site) for site in sites):
             return False

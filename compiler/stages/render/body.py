@@ -14,7 +14,7 @@ from uop.spec.args import AddrSpace, ConstArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import DeviceLacksError, PassError
 from uop.spec.graph import base_of
-from uop.spec.ops.names import WRITES, Op
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
 
 BYTES = (4, 8, 16)
@@ -30,12 +30,13 @@ def copies(linear: UOp, block: Mapping[UOp, int]) -> dict[UOp, UOp]:
     all copies stands before each of its reads.
     """
     users = Counter(s for u in linear.src for s in u.src)
-    written = {base_of(u.src[0]) for u in linear.src if u.op in WRITES}
+    written = {base_of(u.src[0]) for u in linear.src if u.declaration.is_write}
     found: dict[UOp, dict[UOp, UOp]] = {}
     others: set[UOp] = set()
     reads: list[UOp] = []
     for u in linear.src:
-        if u.op not in (*WRITES, Op.LOAD, Op.GETADDR) or u.src[0].addrspace is not AddrSpace.LOCAL:
+        takes_location = u.declaration.access or u.op is Op.GETADDR
+        if not takes_location or u.src[0].addrspace is not AddrSpace.LOCAL:
             continue
         if u.op is Op.LOAD:
             reads.append(u)

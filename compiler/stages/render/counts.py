@@ -52,7 +52,6 @@ def is_plain(u: UOp) -> bool:
 
 PRECEDENCE = {Op.ADD: 1, Op.SUB: 1, Op.MUL: 2, Op.IDIV: 2, Op.MOD: 2}
 """How closely the operators of plain arithmetic bind in C."""
-AROUND = (*PRECEDENCE, Op.CMPLT, Op.CMPNE)
 
 
 def blocks_of(linear: UOp) -> dict[UOp, int]:
@@ -89,7 +88,7 @@ def _fits_inside(u: UOp, user: UOp, users: dict[UOp, list[UOp]]) -> bool:
         (user,) = users[user]
     if user.op is Op.INDEX:
         return user.addrspace is not None and len(users.get(user, ())) == 1
-    if user.op not in AROUND or user.shape:
+    if user.op not in (*PRECEDENCE, Op.CMPLT, Op.CMPNE) or user.shape:
         return False
     return user.dtype is dtypes.bool or (is_plain(user) and scalar_type(u) == scalar_type(user))
 

@@ -22,7 +22,7 @@ from uop.compiler.targets.target import Target
 from uop.spec.args import BinaryArg, SourceArg
 from uop.spec.graph import base_of, calls, slot_of
 from uop.spec.kernel.forms import RENDERED
-from uop.spec.ops.names import WRITES, Op
+from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size, is_variable
 from uop.spec.uop import UOp
 
@@ -222,7 +222,7 @@ def numbers(linear: UOp) -> list[UOp]:
 
 def written_params(linear: UOp) -> set[UOp]:
     """The PARAMs of a kernel that it writes to."""
-    bases = (_base(u.src[0]) for u in linear.src if u.op in WRITES)
+    bases = (_base(u.src[0]) for u in linear.src if u.declaration.is_write)
     return {base for base in bases if base.op is Op.PARAM}
 
 

@@ -28,9 +28,6 @@ from uop.spec.properties.symbolic import is_size
 from uop.spec.uop import UOp
 from uop.spec.walk import kept_with_root
 
-NEGATING = (Op.NEG, Op.ADD, Op.SUB, Op.MUL, Op.MULACC)
-"""The ops that a compiler of C may turn into a negation."""
-
 
 def statements(linear: UOp, dialect: Dialect) -> Statements:
     """The statements of a kernel, without the declarations of its SPECIALs and LOCAL memory."""
@@ -112,8 +109,9 @@ def _is_seen_through(u: UOp) -> bool:
     if u.op is Op.WHERE:
         # Workaround copy-beside-constant: two instructions that ptxas does not join.
         return u.dtype is dtypes.float32 and any(s.op is Op.CONST for s in u.src)
-    # Workaround negation-of-int16.
-    return u.op in NEGATING and u.dtype in (dtypes.int8, dtypes.int16)
+    # Workaround negation-of-int16: a compiler of C may turn these into a negation.
+    may_negate = u.op in (Op.NEG, Op.ADD, Op.SUB, Op.MUL, Op.MULACC)
+    return may_negate and u.dtype in (dtypes.int8, dtypes.int16)
 
 
 def _is_related(u: UOp) -> bool:

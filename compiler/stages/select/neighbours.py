@@ -15,7 +15,7 @@ from uop.compiler.indices import counting
 from uop.compiler.rewriting.simplify import linear_form
 from uop.compiler.targets.target import Target
 from uop.spec.graph import base_of
-from uop.spec.ops.names import WRITES, Op
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
 from uop.spec.walk import rebuild
 
@@ -59,7 +59,7 @@ def _written_before(order: Sequence[UOp]) -> set[UOp]:
     """The memories that do not change after their LOADs may run: all writes are sources of them."""
     writes: dict[UOp, list[UOp]] = {}
     for u in order:
-        if u.op in WRITES:
+        if u.declaration.is_write:
             writes.setdefault(base_of(u.src[0]), []).append(u)
     read = dict.fromkeys(u.src[0].src[0] for u in order if u.op is Op.LOAD)
     return {m for m in read if set(writes.get(base_of(m), ())) <= set(m.toposort())}

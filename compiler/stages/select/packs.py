@@ -21,7 +21,7 @@ from uop.spec.args import ReduceArg, WmmaArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.kernel.forms import ELEMENTWISE
-from uop.spec.ops.names import ACCESSES, Op
+from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, index_const
@@ -71,7 +71,6 @@ ALONE: Pack = ((),)
 """The only element of a scalar."""
 KEPT = 1 << 14
 """The most packs whose source is kept."""
-MOVES = (Op.RESHAPE, Op.EXPAND)
 
 
 def has_axes(u: UOp) -> bool:
@@ -81,7 +80,7 @@ def has_axes(u: UOp) -> bool:
 
 def is_move(u: UOp) -> bool:
     """Whether a value has elements of its first operand, as they are."""
-    return u.op in MOVES or (u.op is Op.INDEX and u.addrspace is None)
+    return u.op in (Op.RESHAPE, Op.EXPAND) or (u.op is Op.INDEX and u.addrspace is None)
 
 
 def operands(u: UOp) -> tuple[UOp, ...]:
@@ -208,12 +207,12 @@ class Indices:
 
     def _is_computed(self, u: UOp) -> bool:
         is_typed = u.dtype in (dtypes.index, dtypes.bool)
-        is_known = u.op is Op.RANGE or u.op in MOVES or u.op in ELEMENTWISE
+        is_known = u.op in (Op.RANGE, Op.RESHAPE, Op.EXPAND) or u.op in ELEMENTWISE
         return is_typed and is_known and all(s in self._of for s in operands(u))
 
     def _element(self, u: UOp, at: Position) -> _Sum:
         src = [self._of[s][source(u, s, (at,))[0]] for s in operands(u)]
-        if u.op in MOVES:
+        if u.op in (Op.RESHAPE, Op.EXPAND):
             return src[0]
         offset = _offset(u, src)
         if offset is not None:
@@ -265,7 +264,7 @@ def axes_of_vectors(order: Sequence[UOp], indices: Indices) -> dict[int, int]:
     votes: Counter[int] = Counter()
     sizes: dict[int, int] = {}
     for u in order:
-        if u.op in ACCESSES and u.src[0].shape:
+        if u.declaration.access and u.src[0].shape:
             wide = on_axes(u.src[0].src[1])
             first = (0,) * len(wide.shape)
             for axis, size in enumerate(wide.shape):

@@ -34,8 +34,6 @@ OF_BODIES = (
 )
 """The names of the rules that rewrite whole kernels."""
 SPELLING = "a spelling for {}, in compiler/targets/, or else a decomposition in its declaration"
-ROUNDED_TWICE = (Op.MULACC,)
-"""Ops with several roundings, which a device compiler might contract in one expression."""
 
 
 def select(root: UOp, target: Target, fired: Fired = unobserved) -> UOp:
@@ -81,9 +79,14 @@ def selected_for(target: Target) -> Form:
 
 def has(target: Target, u: UOp) -> bool:
     """Whether a target has an elementwise op on its dtypes."""
-    if u.op not in target.ops or u.op in ROUNDED_TWICE:
+    if not _spells(target, u.op):
         return False
     return u.op in COPIES or all(target.computes_as(s.dtype) is s.dtype for s in u.src)
+
+
+def _spells(target: Target, op: Op) -> bool:
+    """Whether a target may write an op: not MULACC, whose two roundings a compiler might join."""
+    return op in target.ops and op is not Op.MULACC
 
 
 def has_vector(target: Target, u: UOp) -> bool:
@@ -110,7 +113,7 @@ def _counts(index: UOp) -> bool:
 @cache
 def rules_for(target: Target) -> RuleSet:
     """The rules of select for a target."""
-    lacking = tuple(op for op in ELEMENTWISE if op not in target.ops or op in ROUNDED_TWICE)
+    lacking = tuple(op for op in ELEMENTWISE if not _spells(target, op))
     computed = tuple(op for op in ELEMENTWISE if op not in COPIES)
 
     @rewrites(*lacking)

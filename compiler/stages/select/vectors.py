@@ -42,7 +42,7 @@ from uop.spec.args import AddrSpace, BufferArg, ReduceArg, arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.graph import LEAVES
 from uop.spec.kernel.forms import open_ranges
-from uop.spec.ops.names import ACCESSES, Op
+from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, dims, index_const
 
@@ -118,7 +118,7 @@ class _Parts:
             return
         if u.op is Op.REDUCE:
             self._demand_terms(u)
-        elif u.op in ACCESSES:
+        elif u.declaration.access:
             self._demand_access(u)
         elif u.op is Op.WMMA:
             for s in u.src:
@@ -250,7 +250,7 @@ class _Parts:
             own[ALONE] = u
         elif u.op is Op.REDUCE:
             self._fold(u)
-        elif u.op in ACCESSES:
+        elif u.declaration.access:
             own.update({pack: self._access(u, pack) for pack in self.needed.get(u, ())})
             if u.op is not Op.LOAD:
                 effects = list(own.values())

@@ -5,10 +5,6 @@ from __future__ import annotations
 from functools import cache
 
 from uop.spec.dtype import INTS, DType, Kind, dtypes
-from uop.spec.ops.names import Op
-
-RING = frozenset({Op.ADD, Op.SUB, Op.MUL, Op.NEG, Op.AND, Op.OR, Op.XOR, Op.SHL})
-"""The ops whose low bits depend on the low bits of the operands alone."""
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from uop.conformance.adapters.builder import Builder
-from uop.conformance.adapters.onnx.carriers import RING, containing, unsigned, wider, wrapping
+from uop.conformance.adapters.onnx.carriers import containing, unsigned, wider, wrapping
 from uop.conformance.adapters.onnx.dtypes import element_of
 from uop.conformance.adapters.onnx.graph import Graph, Tensor, Written, model
 from uop.conformance.adapters.onnx.schemas import Takes, of_schemas
@@ -39,16 +39,12 @@ ON_BOOL: Mapping[Op, str] = {
 FOLDS: Mapping[Op, str] = {
     **{Op.ADD: "ReduceSum", Op.MUL: "ReduceProd", Op.MAX: "ReduceMax", Op.MIN: "ReduceMin"}
 }
-SPELLED_OUT = frozenset(
-    {Op.CAST, Op.WHERE, Op.CMPNE, Op.SHL, Op.SHR, Op.TRUNC, Op.EXP2, Op.LOG2, Op.NOT}
-)
 COMPOSES = {
     Op.CMPNE: frozenset({Op.CMPEQ, Op.NOT}),
     Op.EXP2: frozenset({Op.POW}),
     Op.LOG2: frozenset({Op.DIV}),
     Op.TRUNC: frozenset({Op.CMPLT, Op.WHERE}),
 }
-PARTIAL = frozenset({Op.CDIV, Op.CMOD})
 LN2 = 0.6931471805599453
 LAST, BEFORE_FIRST = -1, np.iinfo(np.int64).min
 
@@ -73,9 +69,10 @@ def written(root: UOp, builder: OnnxBuilder) -> Written:
 class OnnxBuilder(Builder[Tensor]):
     """Appends nodes to a graph."""
 
-    ops = frozenset({*ARITHMETIC, *COMPARISONS, *SPELLED_OUT}) - PARTIAL
+    partial = frozenset({Op.CDIV, Op.CMOD})
+    ops = frozenset({*ARITHMETIC, *COMPARISONS, *COMPOSES, *ON_BOOL}) - partial
+    ops |= {Op.CAST, Op.WHERE, Op.SHL, Op.SHR}
     composes = COMPOSES
-    partial = PARTIAL
 
     def __init__(self, opset: int = OPSET, takes: Takes | None = None, prefix: str = "") -> None:
         """`takes` are the ops of ONNX with the dtypes that a runtime has; without, the schema's."""
@@ -157,7 +154,7 @@ class OnnxBuilder(Builder[Tensor]):
             return self.graph.node("Not", [same], dtypes.bool, x.shape)
         if op in (Op.SHL, Op.SHR):
             return self._shifted(op, x, self._cast(xs[1], x.dtype))
-        if op in SPELLED_OUT:
+        if op in (Op.TRUNC, Op.EXP2, Op.LOG2):
             return self._function(op, x)
         name = COMPARISONS.get(op) or ARITHMETIC[op]
         by = self._carrier(name, x.dtype, _exact(op, x.dtype))
@@ -274,4 +271,7 @@ def _exact(op: Op, dtype: DType) -> Sequence[DType]:
     """The dtypes in which an op is computed exactly, or rounded once more without harm."""
     if dtype.is_float:
         return wider(dtype)
-    return wrapping(dtype) if op in RING else containing(dtype)
+    # The low bits of these depend on the low bits of the operands alone.
+    if op in (Op.ADD, Op.SUB, Op.MUL, Op.NEG, Op.AND, Op.OR, Op.XOR, Op.SHL):
+        return wrapping(dtype)
+    return containing(dtype)

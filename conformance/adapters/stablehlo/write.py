@@ -35,8 +35,6 @@ DIRECTIONS: Mapping[Op, str] = {
     **{Op.CMPGT: "GT", Op.CMPGE: "GE", Op.CMPLE: "LE"},
 }
 FOLDS: Mapping[Op, str] = {op: SAME[op] for op in (Op.ADD, Op.MUL, Op.MAX, Op.MIN)}
-SPELLED_OUT = frozenset({Op.SHR, Op.TRUNC, Op.EXP2, Op.LOG2})
-PARTIAL = frozenset({Op.CDIV, Op.CMOD})
 LN2 = 0.6931471805599453
 
 
@@ -61,8 +59,8 @@ def to_flat(root: UOp) -> Flat:
 class FlatBuilder(Builder[FlatTensor]):
     """Appends flat ops; a constant is made once."""
 
-    ops = frozenset({*SAME, *DIRECTIONS, *SPELLED_OUT}) - PARTIAL
-    partial = PARTIAL
+    partial = frozenset({Op.CDIV, Op.CMOD})
+    ops = frozenset({*SAME, *DIRECTIONS, Op.SHR, Op.TRUNC, Op.EXP2, Op.LOG2}) - partial
 
     def __init__(self, device: Device = None) -> None:
         self.inputs: dict[int, FlatTensor] = {}

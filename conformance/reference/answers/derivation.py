@@ -25,16 +25,11 @@ from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import inlined, kind_of
 from uop.spec.latitude import KNOBS, STRICT, Profile
-from uop.spec.ops.names import SOURCES, VIEWS, Op
+from uop.spec.ops.names import Op
 from uop.spec.text.literal import Line
 from uop.spec.text.profile_text import knob_choices, profile_of
 from uop.spec.text.program import Scope, print_program
 from uop.spec.uop import UOp
-
-MOVING = VIEWS | {Op.STACK, Op.SLICE, Op.INDEX}
-"""Ops that copy elements: evaluating them on distinct numbers shows where each comes from."""
-TOGETHER = frozenset({Op.REDUCE, Op.REPLICATED})
-"""Ops whose elements need all elements along an axis of the operand."""
 
 
 def needed_of(root: UOp, mask: Mask, values: Mapping[UOp, Value]) -> dict[UOp, Mask]:
@@ -51,13 +46,16 @@ def needed_of(root: UOp, mask: Mask, values: Mapping[UOp, Value]) -> dict[UOp, M
 def _needed_by(u: UOp, mask: Mask, values: Mapping[UOp, Value]) -> dict[UOp, Mask]:
     """The elements of each operand that the elements `mask` of a node need; all where unknown."""
     sources = [s for s in value_sources(u) if s in values]
-    # A SLICE may read the bytes of one dtype as another.
-    if u.op in MOVING and u.dtype is u.src[0].dtype:
+    # Evaluating what copies elements on distinct numbers shows where each comes from. A SLICE may
+    # read the bytes of one dtype as another.
+    copies = u.declaration.is_view or u.op in (Op.STACK, Op.SLICE, Op.INDEX)
+    if copies and u.dtype is u.src[0].dtype:
         return _moved(u, mask, sources, values)
     needed: dict[UOp, Mask] = {}
     for s in sources:
         shape = values[s].data.shape
-        if u.op in TOGETHER and mask.ndim == len(shape):
+        if u.op in (Op.REDUCE, Op.REPLICATED) and mask.ndim == len(shape):
+            # An element needs all elements along an axis of the operand.
             part = np.broadcast_to(mask, shape)
         elif shape == mask.shape or (u.declaration.is_elementwise and u.op is not Op.BITCAST):
             part = _unbroadcast(mask, shape)
@@ -257,7 +255,7 @@ def _step(
         (f"[{','.join(map(str, np.unravel_index(k, shape)))}]", accepted_words(accepted[u], int(k)))
         for k in places[:MANY]
     ]
-    reasons = [] if u.op in SOURCES else list(_reasons(u, needed, accepted, is_first))
+    reasons = [] if u.declaration.is_source else list(_reasons(u, needed, accepted, is_first))
     exact = (arithmetic(u, int(k), accepted) for k in places[:MANY])
     left_out = max(0, len(places) - MANY)
     return Step(line, tuple(elements), left_out, tuple(reasons), tuple(filter(None, exact)))

@@ -17,6 +17,7 @@ from uop.interpreter.numeric.storage import to_bits
 from uop.spec.args import ReduceArg, arg_of
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import Op
+from uop.spec.registry import identity_of
 from uop.spec.uop import UOp
 
 PRECISION, DIGITS = 256, 20
@@ -269,19 +270,15 @@ def _fold(u: UOp, element: int, sets: Accepted, result: str) -> str:
     known = [t for t in terms if t is not None]
     if len(known) < len(terms) or not known:
         return ""
-    if arg.op not in FOLDS or u.dtype is dtypes.bool:
+    if arg.op not in (Op.ADD, Op.MUL) or u.dtype is dtypes.bool:
         return f"{arg.op.name}({', '.join(t.text for t in known)}) is {result}"
-    sign, start, of = FOLDS[arg.op]
-    exact: Fraction | None = start
+    sign, of = ("+", operator.add) if arg.op is Op.ADD else ("*", operator.mul)
+    exact: Fraction | None = Fraction(identity_of(arg.op, u.dtype))
     for t in known:
         exact = None if exact is None or t.value is None else of(exact, t.value)
     return _finished(u, f" {sign} ".join(_bracketed(t.text) for t in known), exact, result)
 
 
-FOLDS: dict[Op, tuple[str, Fraction, Callable[[Fraction, Fraction], Fraction]]] = {
-    Op.ADD: ("+", Fraction(0), operator.add),
-    Op.MUL: ("*", Fraction(1), operator.mul),
-}
 WRITERS: dict[Op, Write] = {
     Op.ADD: _sum_like("+", operator.add),
     Op.SUB: _sum_like("-", operator.sub),

@@ -16,8 +16,8 @@ from uop.interpreter.show import accepted_words, word
 from uop.interpreter.values import Value
 from uop.spec.args import DTypeArg, ReduceArg
 from uop.spec.dtype import DType, Kind, dtypes
-from uop.spec.ops.names import SHIFTS, Op
-from uop.spec.registry import OpDef
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, OpDef
 from uop.spec.uop import UOp, param
 
 INF, NAN, LARGEST, LEAST = float("inf"), float("nan"), 3.4028234663852886e38, 2.0**-149
@@ -93,7 +93,7 @@ def _table(declaration: OpDef, dtype: DType) -> Section:
 
 def _matrix(title: str, op: Op, kinds: Sequence[DType]) -> Section:
     first, second = (_values(d, paired=True) for d in kinds)
-    if op in SHIFTS:
+    if DECLARATIONS[op].is_shift:
         second = COUNTS
     pairs = list(product(first, second))
     columns = [np.array([p[k] for p in pairs], np_dtype(d)) for k, d in enumerate(kinds)]

@@ -13,7 +13,7 @@ from math import prod
 from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled, weighted
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.growth import has_meaning
-from uop.conformance.suite.levels.graph.steps import FOLDS, GUARDED, binary_ops, unary_ops
+from uop.conformance.suite.levels.graph.steps import FOLDS, binary_ops, unary_ops
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.op.movement import random_permute
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
@@ -26,7 +26,7 @@ from uop.spec.frontend import collectives
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.graph import LEAVES
 from uop.spec.ops.names import Op
-from uop.spec.registry import Shape
+from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, param
 
 MOST = 8
@@ -201,7 +201,7 @@ def elementwise(w: Walk) -> UOp:
     unary, binary = (ops(u.dtype, w.vocabulary) for ops in (unary_ops, binary_ops))
     if chance(w.choices, 30) and unary:
         return UOp(pick(w.choices, unary), u)
-    whole = [o for o in binary if o not in GUARDED]
+    whole = [op for op in binary if not DECLARATIONS[op].is_partial]
     return UOp(pick(w.choices, whole), u, w.other(u)) if whole else turned(w)
 
 

@@ -6,7 +6,7 @@ from uop.conformance.suite.choices import between, chance, pick
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.growth import Growth, Step, is_narrow_number, on_candidate
 from uop.conformance.suite.levels.graph.steps import (
-    GUARDED,
+    FOLDS,
     binary_ops,
     comparisons,
     either_way,
@@ -20,12 +20,10 @@ from uop.conformance.suite.levels.op.movement import random_offset
 from uop.spec.args import PadFill
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.ops.names import FLOOR_DIVISIONS, Op
-from uop.spec.registry import OpDef
+from uop.spec.registry import DECLARATIONS, OpDef
 from uop.spec.uop import UOp
 
 LONGEST_CHAIN = 4
-TWICE = (Op.ADD, Op.MUL, Op.SUB, Op.MAX)
-"""Ops that a compiler may merge, with both constants, into one."""
 
 
 @on_candidate(lambda g, v: bool(v.shape) and not g.width(v))
@@ -72,8 +70,8 @@ def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
         operands = [other, g.constant(dtype)]
         operands.insert(g.choices.below(3), value)
         return UOp(Op.MULACC, *operands)
-    op = pick(g.choices, binary or TWICE)
-    if op in GUARDED:
+    op = pick(g.choices, binary or FOLDS)
+    if DECLARATIONS[op].is_partial:
         return UOp(op, value, guarded(g, op, other))
     return UOp(op, *either_way(g.choices, value, other))
 
@@ -148,9 +146,9 @@ def _converted(g: Growth, value: UOp) -> UOp:
 
 
 def _with_constant(g: Growth, value: UOp) -> UOp:
-    op = pick(g.choices, binary_ops(value.dtype, g.vocabulary) or TWICE)
+    op = pick(g.choices, binary_ops(value.dtype, g.vocabulary) or FOLDS)
     constant = g.constant(value.dtype)
-    if op in GUARDED:
+    if DECLARATIONS[op].is_partial:
         return UOp(op, value, guarded(g, op, constant))
     return UOp(op, *either_way(g.choices, value, constant))
 
@@ -159,7 +157,9 @@ def _with_constant(g: Growth, value: UOp) -> UOp:
 def with_constants(g: Growth, u: UOp) -> UOp | None:
     """Use constants beside a value: twice in one op, in a comparison, as a branch, or all of it."""
     kind, first, second = g.choices.below(5), g.constant(u.dtype), g.constant(u.dtype)
-    twice, by = g.vocabulary.of(TWICE), g.vocabulary.of(FLOOR_DIVISIONS)
+    # A compiler may merge these, with both constants, into one.
+    merging = (Op.ADD, Op.MUL, Op.SUB, Op.MAX)
+    twice, by = g.vocabulary.of(merging), g.vocabulary.of(FLOOR_DIVISIONS)
     compares, sums = comparisons(u.dtype, g.vocabulary), g.vocabulary.of((Op.ADD, Op.SUB))
     if kind == 1 and compares:
         return UOp(Op.WHERE, UOp(pick(g.choices, compares), u, first), u, second)
@@ -172,7 +172,7 @@ def with_constants(g: Growth, u: UOp) -> UOp | None:
         return UOp(op, inner, guarded(g, op, second))
     if kind == 4 and sums:
         return UOp(pick(g.choices, sums), UOp(Op.MUL, u, first), second)
-    op = pick(g.choices, twice or TWICE)
+    op = pick(g.choices, twice or merging)
     return UOp(op, *either_way(g.choices, UOp(op, u, first), second))
 
 
@@ -185,7 +185,7 @@ def aimed(declaration: OpDef, dtype: DType) -> Step:
         for d in dts:
             like = g.take(lambda v, d=d: v.dtype is d and not g.width(v))  # type: ignore[misc]
             operands.append(g.input(d, g.base) if like is None else like)
-        if declaration.op in GUARDED:
+        if declaration.is_partial:
             operands[1] = guarded(g, declaration.op, operands[1])
         return UOp(declaration.op, *operands)
 

@@ -35,9 +35,6 @@ HOMES: dict[str, tuple[str, ...]] = {
 
 DEEPEST = 3
 MOST_CUTS = 4
-NEEDS = (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)
-NO_ARGUMENTS = (Op.PARAM, Op.CONST, Op.TUPLE, Op.FUNCTION)
-"""Ops whose value is never cut off: constants go into bodies, inputs are arguments anyway."""
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
@@ -45,7 +42,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         for home in homes_in(vocabulary, name, chosen):
             for kind, build, counts in KINDS:
                 args = (home, flavour_in(vocabulary, name))
-                yield group("function", None, home, kind, counts, build, *args, needs=NEEDS)
+                needs = (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)
+                yield group("function", None, home, kind, counts, build, *args, needs=needs)
 
 
 def _nested(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
@@ -103,11 +101,10 @@ def outlined(choices: Choices, values: Sequence[UOp], depth: int) -> list[UOp]:
 
 def cuts(choices: Choices, values: Sequence[UOp]) -> list[UOp]:
     """Select nodes below some values to become the arguments of their FUNCTION."""
-    made = [
-        u
-        for u in toposort(values, _value_sources)
-        if u.op not in NO_ARGUMENTS and u.dtype.kind is not Kind.VOID
-    ]
+    # Constants go into bodies, and inputs are arguments anyway.
+    stay = (Op.PARAM, Op.CONST, Op.TUPLE, Op.FUNCTION)
+    below = (u for u in toposort(values, _value_sources) if u.op not in stay)
+    made = [u for u in below if u.dtype.kind is not Kind.VOID]
     return shuffled(choices, made)[: choices.below(MOST_CUTS + 1)]
 
 

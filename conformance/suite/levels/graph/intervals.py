@@ -31,7 +31,6 @@ from uop.spec.uop import UOp, const, index_const
 
 RETURNED = tuple(DTYPES[n] for n in ("int8", "uint8", "int32", "uint64"))
 FLOATS = tuple(DTYPES[n] for n in ("float32", "float64", "float16"))
-BITS = (Op.AND, Op.OR, Op.XOR, Op.SHL, Op.SHR)
 LARGEST_MASK = 127
 COUNTS = (1, 2, 3, 5, 8, 40, 127, 128, 129, 130, 255, 256, 257)
 """How often loops run and how many work items there are, also just inside and outside 8 bits."""
@@ -45,20 +44,25 @@ LONGEST = 4
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
+    # A value is compared at a bound by these.
+    compared = (Op.WHERE, Op.CMPLT, Op.CMPNE, Op.CAST, Op.CONST)
+    calls = (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)
     for dtype in INTS:
         for name, kernel, counters in KERNELS:
-            args, needs = (dtype, vocabulary), (*KERNEL_OPS, *COMPARED, *counters)
+            args, needs = (dtype, vocabulary), (*KERNEL_OPS, *compared, *counters)
             yield group("property", None, dtype, name, (1, 3, 40), kernel, *args, needs=needs)
     for dtype in RETURNED:
-        args, needs = (dtype, vocabulary), (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE, *COMPARED, *RESTS)
+        rests = (Op.MOD, Op.ADD, Op.MUL, Op.MAX, Op.SUB)
+        args, needs = (dtype, vocabulary), (*calls, *compared, *rests)
         name, counts = "functions", (1, 4, 60)
         yield group("property", None, dtype, name, counts, _functions, *args, needs=needs)
 
     for dtype in RETURNED:
-        args, needs = (dtype, vocabulary), (*BITS, Op.NOT, Op.MOD, *COMPARED)
+        bits = (Op.AND, Op.OR, Op.XOR, Op.NOT, Op.SHL, Op.SHR, Op.MOD)
+        args, needs = (dtype, vocabulary), (*bits, *compared)
         yield group("property", None, dtype, "bits", (1, 3, 40), _bits, *args, needs=needs)
     for dtype in FLOATS:
-        args, needs = (dtype, vocabulary), (Op.SQRT, Op.BITCAST, Op.MOD, *COMPARED)
+        args, needs = (dtype, vocabulary), (Op.SQRT, Op.BITCAST, Op.MOD, *compared)
         yield group("property", None, dtype, "roots", (1, 3, 40), _roots, *args, needs=needs)
 
 
@@ -66,7 +70,7 @@ def _bits(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) ->
     """Combine the bits of narrow values with constants and with each other, and shift them."""
     growth = Growth(choices, (between(choices, 3, 9),), (dtype,), vocabulary)
     results = []
-    for op in BITS:
+    for op in (Op.AND, Op.OR, Op.XOR, Op.SHL, Op.SHR):
         few = _remainder(growth, dtype)
         most = dtype.bits - 1 if op in (Op.SHL, Op.SHR) else LARGEST_MASK
         other = const(between(choices, 0, most), dtype)
@@ -113,9 +117,6 @@ KERNELS = (
     ("items", _items, (Op.SPECIAL, Op.RANGE, Op.END)),
 )
 """Each with the ops of its counters."""
-COMPARED = (Op.WHERE, Op.CMPLT, Op.CMPNE, Op.CAST, Op.CONST)
-"""The ops by which a value is compared at a bound."""
-RESTS = (Op.MOD, Op.ADD, Op.MUL, Op.MAX, Op.SUB)
 
 
 def _pair(choices: Choices, first: Counter, second: Counter) -> list[UOp]:

@@ -35,24 +35,28 @@ from uop.spec.uop import UOp, index_const, param
 KINDS = (dtypes.int32, dtypes.uint8, dtypes.float32)
 SIDES = (3, 4, 17)
 """The sides of the matrices: one element more than a vector has, too."""
-EXACT = (Op.MAX, Op.ADD, Op.MUL)
-"""Ops with one result on ordinary values of every dtype here."""
-NEEDS = (Op.SINK, Op.STORE, Op.AFTER, Op.BUFFER)
 
 View = Callable[[Choices, UOp], UOp]
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in vocabulary.of_dtypes(KINDS):
-        if vocabulary.of(EXACT, dtype):
+        if _exact(vocabulary, dtype):
             args = (dtype, vocabulary)
-            for name, counts, build, needs in GROUPS:
+            memory = (Op.SINK, Op.STORE, Op.AFTER, Op.BUFFER)
+            for name, counts, build in GROUPS:
+                needs = (Op.CONTIGUOUS,) if build is _temporaries else memory
                 yield group("graph", None, dtype, name, counts, build, *args, needs=needs)
             count = len(VIEWS)
             counts = (count if dtype is KINDS[0] else 0, 2 * count, 3 * count)
-            yield group("graph", None, dtype, "in-place-alone", counts, _alone, *args, needs=NEEDS)
+            yield group("graph", None, dtype, "in-place-alone", counts, _alone, *args, needs=memory)
             counts = (4 if dtype is KINDS[0] else 1, 8, 24)
-            yield group("graph", None, dtype, "overlaps", counts, _overlapping, *args, needs=NEEDS)
+            yield group("graph", None, dtype, "overlaps", counts, _overlapping, *args, needs=memory)
+
+
+def _exact(vocabulary: Vocabulary, dtype: DType) -> tuple[Op, ...]:
+    """Return the ops with one result on ordinary values of every dtype here."""
+    return vocabulary.of((Op.MAX, Op.ADD, Op.MUL), dtype)
 
 
 def _transposed(choices: Choices, u: UOp) -> UOp:
@@ -131,7 +135,7 @@ class _Steps:
 
     def write(self, target: int, sources: list[int]) -> None:
         """Store to a buffer, through a view or whole, what an op makes of views of sources."""
-        op = pick(self.choices, self.vocabulary.of(EXACT, self.dtype))
+        op = pick(self.choices, _exact(self.vocabulary, self.dtype))
         place = self._ordered(target)
         if chance(self.choices, 40):
             place = self.moved(place, TARGETS)
@@ -177,7 +181,7 @@ def _on_data(root: UOp, choices: Choices) -> Generated:
 def _in_place(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Update a buffer through each view, alone and combined with the buffer itself."""
     steps = _Steps(choices, dtype, vocabulary, SIDES[index % len(SIDES)])
-    op = pick(choices, vocabulary.of(EXACT, dtype))
+    op = pick(choices, _exact(vocabulary, dtype))
     shape = (steps.side, steps.side)
     effects = []
     for slot, view in enumerate((*VIEWS, *VIEWS)):
@@ -198,7 +202,7 @@ def _alone(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     own = buffer(0, (steps.side, steps.side), dtype)
     value = steps.moved(own, (VIEWS[which],))
     if turn == 1:
-        value = UOp(pick(choices, vocabulary.of(EXACT, dtype)), value, own)
+        value = UOp(pick(choices, _exact(vocabulary, dtype)), value, own)
     elif turn == 2:
         value = steps.moved(value, (VIEWS[(which + 1) % len(VIEWS)],))
     draw = draw_ordinary if turn == 1 else draw_bits
@@ -220,7 +224,7 @@ def _overlapping(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
 
 def _changed_after(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Copy a buffer whole, then change it, then copy it once more."""
-    op, side = pick(choices, vocabulary.of(EXACT, dtype)), SIDES[index % len(SIDES)]
+    op, side = pick(choices, _exact(vocabulary, dtype)), SIDES[index % len(SIDES)]
     source, first, second = (buffer(slot, (side, side), dtype) for slot in range(3))
     is_copied = index % 2 and vocabulary.has(Op.CONTIGUOUS, on=dtype)
     copy = store(first, UOp(Op.CONTIGUOUS, source) if is_copied else source)
@@ -277,19 +281,19 @@ def _temporaries(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
     inputs = [param(slot, shape, dtype) for slot in range(2)]
     values = list(inputs)
     for _ in range(between(choices, 5, 8)):
-        op = pick(choices, vocabulary.of(EXACT, dtype))
+        op = pick(choices, _exact(vocabulary, dtype))
         early = values[choices.below(len(values))]
         made = UOp(op, steps.moved(values[-1]), steps.moved(early))
         values.append(UOp(Op.CONTIGUOUS, made))
-    late = UOp(pick(choices, vocabulary.of(EXACT, dtype)), values[2], values[-1])
+    late = UOp(pick(choices, _exact(vocabulary, dtype)), values[2], values[-1])
     return _on_data(outputs(inputs[1], late, values[-2], inputs[0], values[3]), choices)
 
 
 GROUPS = (
-    ("in-place", (1, 3, 12), _in_place, NEEDS),
-    ("changed-after", (1, 3, 12), _changed_after, NEEDS),
-    ("partly-over", (2, 4, 12), _partly_over, NEEDS),
-    ("relayed", (1, 4, 40), _relayed, NEEDS),
-    ("overwritten", (1, 4, 40), _mixed, NEEDS),
-    ("temporaries", (1, 4, 40), _temporaries, (Op.CONTIGUOUS,)),
+    ("in-place", (1, 3, 12), _in_place),
+    ("changed-after", (1, 3, 12), _changed_after),
+    ("partly-over", (2, 4, 12), _partly_over),
+    ("relayed", (1, 4, 40), _relayed),
+    ("overwritten", (1, 4, 40), _mixed),
+    ("temporaries", (1, 4, 40), _temporaries),
 )

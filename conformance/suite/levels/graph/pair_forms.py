@@ -13,7 +13,6 @@ from uop.conformance.suite.levels.graph.steps import comparisons, either_way
 from uop.conformance.suite.levels.graph.views import VIEWS
 from uop.conformance.suite.levels.nodes import cast, constant, expand, fold, pad, reshape
 from uop.conformance.suite.levels.op.elementwise import guarded, rewrite_constants
-from uop.conformance.suite.levels.op.patterns import BY_FIT
 from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.spec.args import DTypeArg, PadFill
 from uop.spec.dtype import VALUES, DType, dtypes
@@ -72,7 +71,7 @@ class Operands:
         if chance(self.choices, 12):
             column, place = values.specials(dtype), self.choices.below(1 << 16)
         value = column[place % len(column)].reshape(1)
-        if fits in BY_FIT:
+        if fits and DECLARATIONS[fits].is_partial:
             value = guarded(fits, (dtype, dtype), [value, value])[1]
         return constant(value, dtype)
 
@@ -91,7 +90,7 @@ class Operands:
         a = self.taken(op, a)
         if b is None:
             b = self.constant(a.dtype, op)
-        elif op in BY_FIT and b.op not in (Op.CONST, Op.PARAM):
+        elif DECLARATIONS[op].is_partial and b.op not in (Op.CONST, Op.PARAM):
             a, b = self.home(a), self.input(FITTING[b.shape])
         elif b.dtype is not a.dtype:
             a, b = self.home(a), self.home(b)

@@ -33,18 +33,17 @@ from uop.conformance.suite.levels.graph.steps import (
 from uop.conformance.suite.levels.group import Counts, Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import outputs
 from uop.conformance.suite.levels.op.elementwise import guarded
-from uop.conformance.suite.levels.op.patterns import BY_FIT
 from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import CONVERSIONS, Op
+from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, const, param
 
 COUNTS = (1, 12, 80)
 TOGETHER = 16
 """The pairs in one program; each is an output."""
-ARITHMETIC = (Op.ADD, Op.SUB, Op.MUL)
 FEW = 16
 """An input of fewer elements is folded."""
 LONG = 1201
@@ -127,7 +126,7 @@ def fitting_data(u: UOp, root: UOp, choices: Choices, draw: values.Draw) -> Arra
     """Return data for an input, which fits if it is a divisor or the count of a shift."""
     data = values.sample(draw, u.dtype, u.shape, choices)
     for user in root.toposort():
-        if user.op in BY_FIT and user.src[1] is u:
+        if user.declaration.is_partial and user.src[1] is u:
             data = guarded(user.op, (user.dtype, u.dtype), [data, data])[1]
     return data
 
@@ -156,7 +155,7 @@ def _forms(dtype: DType, vocabulary: Vocabulary) -> Iterator[list[Pair]]:
     c = comparisons(dtype, vocabulary)
     u = unary_ops(dtype, vocabulary) + unary_wide_ops(dtype, vocabulary)
     u += tuple(op for op in vocabulary.of(CONVERSIONS) if len(targets(op, dtype, vocabulary)) > 1)
-    n = vocabulary.of(ARITHMETIC) if dtype.is_float else ()
+    n = vocabulary.of((Op.ADD, Op.SUB, Op.MUL)) if dtype.is_float else ()
     listed = {"f": g + c, "g": g, "c": c, "u": u, "r": vocabulary.of(FOLDS), "n": n}
     for places, build in FORMS:
         every = product(*(listed[place] for place in places))
@@ -204,9 +203,9 @@ def _aliased(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
     results = []
     for op in _binary(dtype, vocabulary):
         results.append(UOp(op, x, y))
-        if op not in BY_FIT:
+        if not DECLARATIONS[op].is_partial:
             twice = UOp(pick(choices, binary_ops(dtype, vocabulary) or (op,)), x, y)
-            fits = twice.dtype is dtype and twice.op not in BY_FIT
+            fits = twice.dtype is dtype and not twice.declaration.is_partial
             results += [UOp(op, x, x), *([UOp(op, twice, twice)] if fits else [])]
     results += [
         UOp(op, x) for op in unary_ops(dtype, vocabulary) + unary_wide_ops(dtype, vocabulary)
@@ -217,7 +216,7 @@ def _aliased(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
 def _three(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Build chains of three ops on four inputs, from the left and from the right."""
     inputs = _inputs(4, 65, dtype, vocabulary)
-    ops = [op for op in binary_ops(dtype, vocabulary) if op not in BY_FIT]
+    ops = [op for op in binary_ops(dtype, vocabulary) if not DECLARATIONS[op].is_partial]
     results = []
     for k in range(CHAINS if ops else 0):
         a, b, c, d = shuffled(choices, inputs)

@@ -18,7 +18,7 @@ from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.nodes import cast, fold
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
-from uop.spec.ops.names import COMPARISONS, FLOOR_DIVISIONS, Op
+from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.properties.interval import full
 from uop.spec.uop import UOp, const
 
@@ -28,7 +28,6 @@ LARGEST = 40
 """The largest constant: products of a few leave an 8-bit dtype sometimes, not always."""
 STEPS, STEPS_OF_PART = 40, 160
 """The most steps that are tried; a part of the language rules out many of them."""
-SIGNS = (Op.NEG, Op.TRUNC)
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
@@ -110,7 +109,8 @@ def division(g: Growth, u: UOp) -> UOp | None:
 
 @on_candidate(is_number)
 def sign(g: Growth, u: UOp) -> UOp | None:
-    return UOp(pick(g.choices, g.vocabulary.of(SIGNS) or SIGNS), u)
+    ops = Op.NEG, Op.TRUNC
+    return UOp(pick(g.choices, g.vocabulary.of(ops) or ops), u)
 
 
 @on_candidate(_is_integer)
@@ -121,8 +121,8 @@ def comparison(g: Growth, u: UOp) -> UOp | None:
     bound = int(pick(g.choices, (u.min_max.min, u.min_max.max))) + between(g.choices, -1, 1)
     if not u.dtype.min <= bound <= u.dtype.max:
         return None
-    op = pick(g.choices, g.vocabulary.of(COMPARISONS) or COMPARISONS)
-    compared = UOp(op, u, const(bound, u.dtype))
+    ops = Op.CMPLT, Op.CMPNE
+    compared = UOp(pick(g.choices, g.vocabulary.of(ops) or ops), u, const(bound, u.dtype))
     return UOp(Op.WHERE, compared, u, _constant(g, u.dtype))
 
 

@@ -34,7 +34,6 @@ from uop.conformance.suite.levels.nodes import (
     shrink,
 )
 from uop.conformance.suite.levels.op.elementwise import guarded, rewrite_constants
-from uop.conformance.suite.levels.op.patterns import BY_FIT
 from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.interpreter.numeric.storage import constant as value_of
 from uop.spec.args import ConstArg, PadFill
@@ -175,7 +174,7 @@ def _parsed(pattern: str) -> ast.expr:
 
 def _fits(u: UOp) -> bool:
     """Return whether a constant divisor, or count of a shift, is one that has a meaning."""
-    if u.op not in BY_FIT or u.src[1].op is not Op.CONST:
+    if not u.declaration.is_partial or u.src[1].op is not Op.CONST:
         return True
     assert isinstance(u.src[1].arg, ConstArg)
     value = value_of(u.src[1].arg.bits, u.src[1].dtype).reshape(1)

@@ -14,15 +14,12 @@ from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import PadFill
 from uop.spec.dtype import VALUES, DType, Kind, dtypes
 from uop.spec.latitude import Ulp, Unordered
-from uop.spec.ops.names import FLOOR_DIVISIONS, SHIFTS, Op
+from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
 from uop.spec.uop import UOp, const, param
 
-GUARDED = (*FLOOR_DIVISIONS, *SHIFTS)
 FOLDS = (Op.ADD, Op.MAX, Op.MUL)
 SMALL_DIVISOR = 100
-BITWISE = (Op.XOR, Op.OR, Op.AND, *GUARDED)
-"""Integer ops whose accepted set is anything unless their operands are single values."""
 
 
 def _elementwise(
@@ -99,25 +96,29 @@ def unary(g: Growth, u: UOp) -> UOp | None:
 def binary(g: Growth, u: UOp) -> UOp | None:
     """Apply an op to two operands, either way round; most divisors and shift counts are valid."""
     op = pick(g.choices, binary_ops(u.dtype, g.vocabulary))
-    if op in BITWISE and g.width(u):
+    is_partial = DECLARATIONS[op].is_partial
+    # The accepted set of these is anything unless their operands are single values.
+    needs_exact = is_partial or op in (Op.XOR, Op.OR, Op.AND)
+    if needs_exact and g.width(u):
         return None
-    other = g.take_like(u, exact=op in BITWISE)
-    if op in GUARDED and not chance(g.choices, 2):
+    other = g.take_like(u, exact=needs_exact)
+    if is_partial and not chance(g.choices, 2):
         return UOp(op, u, guarded(g, op, other))
     return UOp(op, other, u) if chance(g.choices, 40) else UOp(op, u, other)
 
 
 def unguarded(g: Growth, dtype: DType) -> tuple[Op, ...]:
     """Return the ops on two operands that have a value for all operands."""
-    return tuple(o for o in binary_ops(dtype, g.vocabulary) if o not in GUARDED)
+    ops = binary_ops(dtype, g.vocabulary)
+    return tuple(op for op in ops if not DECLARATIONS[op].is_partial)
 
 
 def guarded(g: Growth, op: Op, other: UOp) -> UOp:
     """Return a divisor that is not zero, or a count below the width; a CONST where that is long."""
     if not g.vocabulary.has(Op.OR, Op.AND):
-        most = other.dtype.bits - 1 if op not in FLOOR_DIVISIONS else SMALL_DIVISOR
+        most = other.dtype.bits - 1 if DECLARATIONS[op].is_shift else SMALL_DIVISOR
         return const(between(g.choices, 1, most), other.dtype)
-    if op in FLOOR_DIVISIONS:
+    if DECLARATIONS[op].is_division:
         return UOp(Op.OR, other, const(1, other.dtype))
     return UOp(Op.AND, other, const(other.dtype.bits - 1, other.dtype))
 

@@ -234,13 +234,11 @@ def _twice(growth: Growth, root: UOp) -> tuple[Batch, ...]:
     return (*data, data[0])
 
 
-MEMORY = (Op.BUFFER, Op.STORE, Op.AFTER)
-LITERALS = (Op.CONST, Op.STACK, Op.RESHAPE, Op.BINARY, Op.BITCAST)
 KINDS: tuple[tuple[str, Build, Counts, tuple[Op, ...]], ...] = (
     ("copied", partial(_split, copied), (1, 3, 60), (Op.CONTIGUOUS,)),
-    ("stored", partial(_split, stored), (0, 2, 40), MEMORY),
-    ("loaded", partial(_split, loaded), (0, 1, 40), (*MEMORY, Op.LOAD)),
-    ("constants", _constants, (1, 3, 60), LITERALS),
+    ("stored", partial(_split, stored), (0, 2, 40), (Op.BUFFER, Op.STORE, Op.AFTER)),
+    ("loaded", partial(_split, loaded), (0, 1, 40), (Op.BUFFER, Op.STORE, Op.AFTER, Op.LOAD)),
+    ("constants", _constants, (1, 3, 60), (Op.CONST, Op.STACK, Op.RESHAPE, Op.BINARY, Op.BITCAST)),
     ("decomposed", _decomposed, (0, 2, 40), ()),
     ("called", _called, (0, 2, 40), (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)),
     ("editions", _editions, (0, 1, 20), ()),

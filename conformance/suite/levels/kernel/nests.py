@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
+from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Generated
 from uop.conformance.suite.levels.kernel.scalar import (
     Memory,
@@ -33,7 +34,6 @@ PLACES = 48
 READ = 23
 """The elements that a kernel reads."""
 EXPANDED = (AxisType.UPCAST, AxisType.UNROLL)
-FOLDS = (Op.ADD, Op.MAX, Op.MUL)
 
 
 def effects(dtype: DType, choices: Choices, index: int) -> Generated:

@@ -47,7 +47,6 @@ COUNTS, BELOW = (24, 5), 7
 PLACES = COUNTS[0] * COUNTS[1]
 TARGET, BITS, FLAGS, SOURCE = range(4)
 """The slots: results, and those that are bools; bools that are read, and values."""
-NEEDS = (*KERNEL_OPS, Op.SPECIAL, Op.RANGE, Op.END, Op.GROUP)
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
@@ -55,9 +54,9 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         for dtype in VALUES:
             if dtype is not dtypes.index and (lefts := _lefts(rule, dtype, vocabulary)):
                 name, counts = f"rule-{rule.replace('_', '-')}", (int(dtype in SMOKE), 1, 20)
-                yield group(
-                    "kernel", None, dtype, name, counts, _program, lefts, dtype, needs=NEEDS
-                )
+                needs = (*KERNEL_OPS, Op.SPECIAL, Op.RANGE, Op.END, Op.GROUP)
+                args = (lefts, dtype)
+                yield group("kernel", None, dtype, name, counts, _program, *args, needs=needs)
 
 
 def _every() -> list[Pattern]:

@@ -18,14 +18,11 @@ from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
 
-OF_FLOATS = (Op.ADD, Op.MUL, Op.SUB)
-"""Ops on floats that have one result for all operands."""
 KERNEL_OPS = (
     *(Op.SINK, Op.CALL, Op.STORE, Op.LOAD, Op.INDEX),
     *(Op.PARAM, Op.BUFFER, Op.CONST, Op.ADD, Op.MUL, Op.MOD),
 )
 """What every kernel here is made of."""
-OF_INTS = (Op.ADD, Op.MUL, Op.SUB, Op.MAX, Op.XOR, Op.AND, Op.OR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +133,9 @@ class Scalars:
 
     @property
     def ops(self) -> tuple[Op, ...]:
-        ops = OF_FLOATS if self.dtype.is_float else OF_INTS
+        """Ops that have one result for all operands of the dtype."""
+        exact = () if self.dtype.is_float else (Op.MAX, Op.XOR, Op.AND, Op.OR)
+        ops = (Op.ADD, Op.MUL, Op.SUB, *exact)
         return self.vocabulary.of(ops, self.dtype) or self.vocabulary.of(ops)
 
     def op(self) -> Op:

@@ -18,8 +18,8 @@ from uop.conformance.suite.values import draw_positive, draw_within, sample
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
 from uop.spec.dtype import VALUES, DType, Kind, dtypes
-from uop.spec.ops.names import SHIFTS, Op
-from uop.spec.registry import OpDef, Shape
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, OpDef, Shape
 from uop.spec.uop import UOp, param
 
 SHAPE: Shape = (2, 8)
@@ -75,7 +75,7 @@ def padded_operand(
 def positive(op: Op, inputs: Sequence[UOp], choices: Choices) -> list[Array]:
     """Return positive data: quotients have values, sums do not cancel, no fill is among it."""
     data = [_data(u, choices) for u in inputs]
-    if op in SHIFTS:
+    if DECLARATIONS[op].is_shift:
         value, count = (u.dtype for u in inputs)
         data[1] = data[1] % np_dtype(count).type(value.bits)
     return data

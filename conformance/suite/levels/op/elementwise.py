@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from uop.conformance.suite import values
-from uop.conformance.suite.boundaries import close_to_bounds
+from uop.conformance.suite.boundaries import SECOND, close_to_bounds
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import constant, outputs
@@ -16,7 +16,7 @@ from uop.conformance.suite.values import draw_mixed, draw_ordinary, draw_positiv
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
 from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.errors import InvalidError
-from uop.spec.ops.names import DIVISIONS, SHIFTS, Op
+from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
 from uop.spec.uop import UOp, param
 
@@ -42,7 +42,6 @@ CONSTANTS_BY_TURNS = 2
 """The constants of a program besides those."""
 CONSTANTS_OF_THREE = 3
 """The constants of a program of an op on three operands."""
-CHAINED = (Op.ADD, Op.SUB, Op.MUL, Op.DIV)
 
 
 def groups() -> Iterator[Group]:
@@ -62,10 +61,10 @@ def _of_cell(declaration: OpDef, dtype: DType) -> Iterator[Group]:
     yield group("op", op, dtype, "edges", (1, 1, 1 if len(dts) == 1 else 2), _edges, op, dts)
     yield group("op", op, dtype, "shapes", (0, 1, len(SHAPES)), _shapes, op, dts)
     yield group("op", op, dtype, "constants", (0, 1, 4), _constants, op, dts)
-    if op in SHIFTS:
+    if DECLARATIONS[op].is_shift:
         others = tuple((dtype, count) for count in INTS if count != dtype)
         yield group("op", op, dtype, "counts", (0, 1, len(others)), _counts, op, others)
-    if op in DIVISIONS:
+    if DECLARATIONS[op].is_division:
         yield group("op", op, dtype, "zero-divisors", (1, 2, 2), _zero_divisors, op, dts)
     if declaration.decomposition is not None:
         yield group("op", op, dtype, "twin", (0, 1, 1), _twin, op, dts)
@@ -107,9 +106,9 @@ def _edges(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
     edges = edge_columns(op, dts) if index == 0 else all_edge_columns(op, dts)
     n = len(edges[0])
     batches = [edges, *(samples(op, d, dts, n, choices) for d in (draw_mixed, draw_ordinary))]
-    if op in CHAINED and dts[0].is_float:
+    if op in SECOND and dts[0].is_float:
         batches.append([np.resize(c, n) for c in close_to_bounds(op, dts[0])])
-    if op in DIVISIONS:
+    if DECLARATIONS[op].is_division:
         batches.append(_multiples(*batches[-1]))
     return program(on_inputs(op, dts, n), *batches)
 
@@ -126,7 +125,7 @@ def _multiples(dividends: Array, divisors: Array) -> list[Array]:
 
 def edge_columns(op: Op, dts: DTypes) -> list[Array]:
     """Return every combination of special values: of the sharpest ones for several operands."""
-    if op in SHIFTS:
+    if DECLARATIONS[op].is_shift:
         return values.products(values.sharpest(dts[0], 8), shift_counts(dts))
     if len(dts) == 1:
         return [values.specials(dts[0])]
@@ -135,7 +134,7 @@ def edge_columns(op: Op, dts: DTypes) -> list[Array]:
 
 def all_edge_columns(op: Op, dts: DTypes) -> list[Array]:
     """Return every pair or triple of special values."""
-    if op in SHIFTS:
+    if DECLARATIONS[op].is_shift:
         return values.products(values.specials(dts[0]), shift_counts(dts))
     return products(op, *map(values.specials, dts))
 
@@ -145,7 +144,7 @@ def products(op: Op, *columns: Array) -> list[Array]:
 
     A division by zero may end a program, so other programs are about it.
     """
-    if op in DIVISIONS:
+    if DECLARATIONS[op].is_division:
         columns = (columns[0], columns[1][columns[1] != 0])
     return values.products(*columns)
 
@@ -161,9 +160,9 @@ def guarded(op: Op, dts: DTypes, columns: list[Array]) -> list[Array]:
 
     Other groups have programs about those.
     """
-    if op in DIVISIONS:
+    if DECLARATIONS[op].is_division:
         return [columns[0], np.where(columns[1] == 0, 1, columns[1]).astype(columns[1].dtype)]
-    if op in SHIFTS:
+    if DECLARATIONS[op].is_shift:
         # A width is a power of two, so a mask of the bits of any value is a count.
         bits = to_bits(columns[1])
         mask = bits.dtype.type(dts[0].bits - 1)
@@ -200,7 +199,7 @@ def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
             results += [UOp(op, *here[:p], params[p], *behind[p + 1 :]) for p in places]
     if len(dts) > 1:
         results.append(UOp(op, *here))
-    if op in CHAINED:
+    if op in SECOND:
         first, second = (constant(c, dts[0]) for c in sample(draw_ordinary, dts[0], 2, choices))
         results.append(UOp(op, UOp(op, params[0], first), second))
     return program(outputs(*dict.fromkeys(results)), guarded(op, dts, inputs))
@@ -292,7 +291,7 @@ def decomposed(u: UOp, keeps: Callable[[UOp], bool] = lambda u: False) -> UOp:
 def _exhaustive(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
     """Use every combination of values that has a meaning."""
     patterns = [values.every_pattern(d) for d in dts]
-    if op in SHIFTS:
+    if DECLARATIONS[op].is_shift:
         patterns[1] = patterns[1][: dts[0].bits]
     columns = products(op, *patterns)
     return program(on_inputs(op, dts, len(columns[0])), columns)

@@ -10,7 +10,6 @@ from enum import Enum
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, pick
-from uop.conformance.suite.levels.graph.steps import GUARDED
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import constant, outputs
 from uop.conformance.suite.levels.op.elementwise import DTypes, operand_dtypes, taking_values
@@ -18,13 +17,11 @@ from uop.conformance.suite.levels.op.sizes import MOST_AXES, shape_of_rank
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import dtypes
 from uop.spec.latitude import Ulp
-from uop.spec.ops.names import DIVISIONS, Op
-from uop.spec.registry import OpDef, Shape
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, OpDef, Shape
 from uop.spec.uop import UOp, param
 
 COUNTS = (1, 2, 12)
-BY_FIT = DIVISIONS | set(GUARDED)
-"""Ops whose second operand must fit."""
 SMALL = 3
 """The largest divisor and shift count: after a few steps something must be left."""
 
@@ -117,7 +114,7 @@ class _Operands:
         self.op, self.dts, self.shape, self.choices = op, dts, shape, choices
         self.inputs = inputs
         # The second operand of a quotient or a shift must fit, so no chain goes through it.
-        self.through = 0 if op in BY_FIT else len(dts) - 1
+        self.through = 0 if DECLARATIONS[op].is_partial else len(dts) - 1
 
     def applied(self, row: Row) -> UOp:
         """Apply the op to operands in these patterns."""
@@ -135,7 +132,7 @@ class _Operands:
         if result is not self.dts[self.through]:
             return [self._joined([self.applied(row) for row in rows])]
         chains = [self._chained(*chain) for chain in CHAINS[arity]]
-        if self.op in BY_FIT:
+        if DECLARATIONS[self.op].is_partial:
             return chains
         return [UOp(self.op, *self._others((EQUAL,) * (arity - 2)), *chains)]
 
@@ -162,7 +159,7 @@ class _Operands:
 
     def _operand(self, position: int, pattern: Pattern) -> UOp:
         dtype, shape = self.dts[position], self._shape_of(pattern)
-        is_guarded = self.op in BY_FIT and position == 1
+        is_guarded = DECLARATIONS[self.op].is_partial and position == 1
         draw = values.draw_within(1, SMALL) if is_guarded else values.draw_ordinary
         data = values.sample(draw, dtype, shape, self.choices)
         if pattern is CONSTANT:

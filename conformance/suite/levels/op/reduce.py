@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from uop.compiler.validity import IDENTITY
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, pick
+from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import fold, outputs
 from uop.conformance.suite.levels.op.movement import random_pad
@@ -19,8 +19,7 @@ from uop.spec.dtype import VALUES, DType, Kind, dtypes
 from uop.spec.frontend.compositions import prefix_sum
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
-from uop.spec.ops.reduce import REDUCE_OPS
-from uop.spec.registry import Shape
+from uop.spec.registry import Shape, identity_of
 from uop.spec.uop import UOp, param
 
 Folds = tuple[tuple[Shape, tuple[int, ...]], ...]
@@ -41,7 +40,7 @@ LONG: Folds = (((1025,), (0,)), ((3, 401), (1,)), ((40, 30), (0, 1)))
 
 def groups() -> Iterator[Group]:
     for dtype in VALUES:
-        for op in REDUCE_OPS:
+        for op in (*FOLDS, Op.MIN):
             for kind, counts, build in KINDS:
                 if kind != "long" or _stays_tame(op, dtype):
                     name = f"{op.name}-{kind}"
@@ -123,7 +122,7 @@ def _rows(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
     They are the neutral element alone; with another element in the first place, in the last, and
     anywhere; one value; for MAX and MIN values of one sign; for integers large ones.
     """
-    length, nothing = LENGTHS[index % len(LENGTHS)], IDENTITY[op](dtype)
+    length, nothing = LENGTHS[index % len(LENGTHS)], identity_of(op, dtype)
     other = sample(draw_positive, dtype, 3, choices)
     rows = np.full((4, length), nothing, np_dtype(dtype))
     for row, place in enumerate((0, length - 1, choices.below(length)), 1):

@@ -26,8 +26,6 @@ CYCLES = ((1, 2, 0), (2, 0, 1))
 SWAPS = ((1, 0, 2), (0, 2, 1), (2, 1, 0))
 OF_CUBES = (dtypes.int32, dtypes.float32, dtypes.uint8)
 RANKS = (4, 5)
-IN_SMOKE = (Op.PERMUTE, Op.PAD)
-"""The ops that a smoke run takes with all these dtypes; the others with the first."""
 
 Turn = Callable[[Choices, UOp, int], UOp]
 """Returns a view of a cube that is a cube; as the first and as the second of two it differs."""
@@ -36,7 +34,8 @@ Turn = Callable[[Choices, UOp, int], UOp]
 def groups() -> Iterator[Group]:
     for op in TURNS:
         for k, dtype in enumerate(OF_CUBES):
-            counts = (int(k == 0 or op in IN_SMOKE), 2, 6)
+            # A smoke run takes some with all dtypes, the others with the first.
+            counts = (int(k == 0 or op in (Op.PERMUTE, Op.PAD)), 2, 6)
             yield group("op", op, dtype, "cubes", counts, _cubes, op, dtype)
     for op in CYCLIC:
         for k, dtype in enumerate(OF_CUBES):
