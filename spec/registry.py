@@ -146,12 +146,14 @@ class OpDef(Operands):
     access: Access | None = None
     identity: Callable[[DType], Number] | None = None
     """What a fold by this op of no elements gives, on each dtype; None if nothing folds by it."""
+    is_write: bool = field(init=False)
     data_operands: int | None = field(init=False)
     """The number of operands that hold values, None for all of them."""
 
     def __post_init__(self) -> None:
         places = (k for k, name in enumerate(self.src) if name in SHAPE_OPERANDS)
         object.__setattr__(self, "data_operands", next(places, None))
+        object.__setattr__(self, "is_write", self.access in (Access.WRITE, Access.ADD))
 
     @property
     def is_elementwise(self) -> bool:
@@ -161,10 +163,6 @@ class OpDef(Operands):
     def takes_values(self) -> bool:
         """Whether nothing but the values of its operands, on some dtypes, says what it gives."""
         return bool(self.dtypes) and self.arg is None
-
-    @property
-    def is_write(self) -> bool:
-        return self.access in (Access.WRITE, Access.ADD)
 
     @property
     def is_counter(self) -> bool:
