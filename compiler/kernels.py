@@ -114,7 +114,9 @@ def first_stage(root: UOp, target: Target) -> str:
         except PassError as error:
             reasons[form.stage] = str(error)
             continue
-        if form is LINEARIZED and not all(_has_vectors(body, target) for body in kernels(root)):
+        if form is LINEARIZED and not all(
+            has_vector(target, u) for body in kernels(root) for u in body.src
+        ):
             continue
         if form in PARALLEL and not all(map(_is_parallel, kernel_calls(root))):
             is_dependent = True
@@ -210,11 +212,6 @@ def _is_in_every_item(call: UOp) -> bool:
     if shared_folds(order) and any(u.op is not Op.STORE for u in effects):
         return False
     return all(counted <= inside[u] for u in effects)
-
-
-def _has_vectors(body: UOp, target: Target) -> bool:
-    """Whether the target has all vectors of a list, which else become scalars."""
-    return all(has_vector(target, u) for u in body.src)
 
 
 def _check_target(body: UOp, target: Target) -> None:

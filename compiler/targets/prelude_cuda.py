@@ -8,7 +8,7 @@ lowest.
 from __future__ import annotations
 
 from uop.spec.args import WmmaArg
-from uop.spec.dtype import DType, dtypes
+from uop.spec.dtype import dtypes
 from uop.spec.ops.codegen import fragment_shapes
 
 KINDS = {
@@ -61,7 +61,7 @@ def _helper(arg: WmmaArg) -> str:
     registers = [f'"r"({name}[{k}])' for name, n in zip("xy", words, strict=True) for k in range(n)]
     return HELPER.format(
         name=matrix_name(arg),
-        small=_storage(arg.dtype_in),
+        small=f"u{arg.dtype_in.bits}",
         a=a,
         b=b,
         k=arg.k,
@@ -70,10 +70,6 @@ def _helper(arg: WmmaArg) -> str:
         others=others,
         registers=", ".join(registers),
     )
-
-
-def _storage(dtype: DType) -> str:
-    return f"u{dtype.bits}"
 
 
 # Older devices copy at once; `cuda-host` copies as late as it may.

@@ -54,7 +54,7 @@ def python_script(case: FileCase, backend: str) -> str:
     return SCRIPT.format(
         title=": ".join(filter(None, (case.id or case.path, in_one_line(case.comment)))),
         function="compile" if is_compiled else "evaluate",
-        text=_quoted(case.text),
+        text=case.text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"'),
         inputs="\n".join(["", *lines, ""]) if case.inputs else "",
         call=f'compile(root, target="{backend}").run(inputs)'
         if is_compiled
@@ -68,8 +68,3 @@ def _array(a: Array) -> str:
     bits = ", ".join(f"{n:#x}" for n in to_bits(a).reshape(-1).tolist())
     unsigned = BITS[a.dtype.itemsize]
     return f'np.array([{bits}], np.{unsigned}).view("{a.dtype}").reshape({a.shape})'
-
-
-def _quoted(text: str) -> str:
-    """Text to stand between triple quotes."""
-    return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')

@@ -13,7 +13,6 @@ from uop.conformance.judging.lowering import submission_of
 from uop.conformance.judging.storage import from_literal, to_literal
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.protocol import messages, offers
-from uop.conformance.protocol.codec import Json
 from uop.conformance.protocol.hello import DeviationError
 from uop.conformance.protocol.lines import PATIENCE
 from uop.conformance.protocol.log import ProtocolLog
@@ -209,7 +208,7 @@ def _later_request(worker: Command, results: Checked) -> Iterator[Deviation]:
         reply = worker.ask(request)
         problem = messages.read_error(reply) if "error" in reply else None
         if problem is None or problem.kind is not ProblemKind.UNSUPPORTED:
-            text = f"{expected}, found {_keys(reply)}"
+            text = f"{expected}, found {', '.join(sorted(reply))}"
     except DeviationError as error:
         text = f"{LATER}: {error}"
     except LostError as lost:
@@ -341,10 +340,6 @@ def _next(judge: Judge, case: Case) -> tuple[str, str]:
     profile = "" if worker.hello.profile else STRICT
     options = ReportedOptions(worker.name, timeout=worker.allowance.batch_seconds, profile=profile)
     return "next", conform_command(options, "--case", case.id)
-
-
-def _keys(reply: Json) -> str:
-    return ", ".join(sorted(reply))
 
 
 def _line(problem: Problem) -> str:

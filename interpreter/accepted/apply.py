@@ -24,7 +24,7 @@ from uop.interpreter.accepted.sets import (
     together,
     united,
 )
-from uop.interpreter.numeric.storage import Array, Mask, constant, parts
+from uop.interpreter.numeric.storage import Mask, constant, parts
 from uop.interpreter.tensor import masks
 from uop.interpreter.values import Value, either
 from uop.spec.args import ConstArg
@@ -47,7 +47,9 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
     rule = rule_of(u.op, u.src[-1].dtype.is_float)
     shape = u.shape or (1,)
     if u.op is not Op.BITCAST:
-        operands = tuple(s.map(lambda a: _broadcast(a, shape)) for s in operands)
+        operands = tuple(
+            s.map(lambda a: a if a.shape == shape else np.broadcast_to(a, shape)) for s in operands
+        )
     elif not u.shape:
         operands = tuple(s.map(lambda a: a.reshape(1)) for s in operands)
     cuts = list(parts(shape)) if u.op is not Op.BITCAST else []
@@ -147,7 +149,3 @@ def _or_decomposed(u: Node, profile: Profile, operands: Sequence[Sets], own: Set
             done[v] = done[v.src[0]]
     other = done[written]
     return replace(united(own, other), any=either(own.any, other.any))
-
-
-def _broadcast(a: Array, shape: tuple[int, ...]) -> Array:
-    return a if a.shape == shape else np.broadcast_to(a, shape)

@@ -138,7 +138,7 @@ class Accepted:
         It is 0 where anything is accepted, and between NaNs.
         """
         reference = self.value.data
-        apart = order.distance(*_sorted(reference, actual))
+        apart = order.distance(order.lower(reference, actual), order.upper(reference, actual))
         if self.dtype.is_float:
             x, y = order.is_nan(reference), order.is_nan(actual)
             apart = np.where(x & y, 0, np.where(x | y, np.inf, apart))
@@ -173,10 +173,6 @@ def _spelled(one: Array, dtype: DType) -> str:
 
 def _neighbours(s: Sets) -> bool:
     return float(order.distance(s.lo, s.hi)[0]) == 1
-
-
-def _sorted(a: Array, b: Array) -> tuple[Array, Array]:
-    return order.lower(a, b), order.upper(a, b)
 
 
 def _nan_patterns(dtype: DType) -> int:

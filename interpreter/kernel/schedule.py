@@ -89,7 +89,7 @@ def of_graph(body: UOp, *, one_after_the_other: bool = False) -> Items:
     for u in order:
         if u.op is Op.IF:
             raise undefined("IF.u1", "IF outside a LINEAR", u)
-    serial = _sequential_ranges(order) if one_after_the_other else serial_ranges(order)
+    serial = {r for r, _ in _closed_ranges(order)} if one_after_the_other else serial_ranges(order)
     serial |= _serially_folded(order, serial)
     effects = loops_of_effects(order) if serial else {}
     open_at: dict[UOp, frozenset[UOp]] = {}
@@ -140,10 +140,6 @@ def serial_ranges(order: Iterable[UOp]) -> set[UOp]:
         for r, body in _closed_ranges(order)
         if not has_fixed_bound(r) or any(_carries(s) for s in body.toposort())
     }
-
-
-def _sequential_ranges(order: Iterable[UOp]) -> set[UOp]:
-    return {r for r, _ in _closed_ranges(order)}
 
 
 def _serially_folded(order: Iterable[UOp], serial: set[UOp]) -> set[UOp]:

@@ -31,13 +31,9 @@ def neutral(op: Op, dtype: DType) -> Array:
 
     For a float sum it is -0.0, because +0.0 would turn -0.0 into +0.0.
     """
-    return (
-        np.asarray(-0.0).astype(np_dtype(dtype)) if _sums_floats(op, dtype) else identity(op, dtype)
-    )
-
-
-def _sums_floats(op: Op, dtype: DType) -> bool:
-    return op is Op.ADD and dtype.is_float
+    if op is Op.ADD and dtype.is_float:
+        return np.asarray(-0.0).astype(np_dtype(dtype))
+    return identity(op, dtype)
 
 
 @evaluates(Op.REDUCE)

@@ -109,7 +109,7 @@ def bind(root: UOp, values: Mapping[UOp, int]) -> UOp:
         build(Op.BIND, variable, _number(build, value))
     missing = [v for v in variables(root) if v not in values]
     if missing:
-        said = f"no value for the variables in slots {_slots(missing)}"
+        said = f"no value for the variables in slots {', '.join(str(slot_of(v)) for v in missing)}"
         raise UnsupportedError(f"symbolic sizes: {said}")
     numbers = tuple((v, _number(build, values[v])) for v in variables(root))
     return _without_numbers(_instance(build, root, numbers))
@@ -337,10 +337,6 @@ def _free(u: UOp) -> tuple[UOp, ...]:
 
 def _arg(u: UOp) -> Any:
     return u.arg
-
-
-def _slots(found: Iterable[UOp]) -> str:
-    return ", ".join(str(slot_of(v)) for v in found)
 
 
 def _some(numbers: range, most: int) -> list[int]:

@@ -92,14 +92,10 @@ class _Ordered:
         for number, step in enumerate(self._steps.steps):
             for buffer in step.targets:
                 if self._last_use.get(self._version_in.get(buffer, buffer), -1) > number:
-                    self._save(buffer)
+                    self._add(self._steps.copied(buffer, self._version_in[buffer]))
             self._add(step)
         effects = (e for buffer in self._steps.outputs for e in self._writers[buffer])
         return UOp(Op.SINK, *dict.fromkeys(effects))
-
-    def _save(self, buffer: UOp) -> None:
-        """Copy the version in a buffer, which later steps read, before it is overwritten."""
-        self._add(self._steps.copied(buffer, self._version_in[buffer]))
 
     def _add(self, step: Step) -> None:
         read = [self._buffer_of.get(v, v) for v in step.arguments]

@@ -45,11 +45,6 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         )
 
 
-def _lengths(factor: int) -> tuple[int, ...]:
-    """Return lengths of a fold: none, one, and beside the factor, that none of them divides."""
-    return (factor - 1, factor + 1, factor, 2 * factor + 1, 1, 0)
-
-
 def _ways(outer: int, folded: int, factor: int) -> tuple[tuple[Optimization, ...], ...]:
     """Return the ways to lengthen or to split the two axes of a fold."""
     longer, wider = PadTo(folded, factor), PadTo(outer, factor)
@@ -67,7 +62,8 @@ def _ways(outer: int, folded: int, factor: int) -> tuple[tuple[Optimization, ...
 def _neutral(dtype: DType, ops: Sequence[Op], choices: Choices, index: int) -> Generated:
     """Fold the same rows by each op, each kernel in another way."""
     factor = FACTORS[index % len(FACTORS)]
-    lengths = _lengths(factor)
+    # None, one, and beside the factor, that none of them divides.
+    lengths = (factor - 1, factor + 1, factor, 2 * factor + 1, 1, 0)
     data = _rows(dtype, lengths[index % len(lengths)], choices)
     rows = param(0, data.shape, dtype)
     folds = [fold(op, rows, (1,)) for op in ops]
