@@ -8,8 +8,10 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from importlib.resources import files
 from math import prod
 from pathlib import Path
@@ -20,27 +22,16 @@ import numpy as np
 
 from uop.compiler.runtime.device import (
     ALIGNMENT,
+    Around,
     Built,
     Contents,
     Device,
     Launch,
+    Memory,
     Runs,
     as_bytes,
 )
-from uop.compiler.runtime.queued import Queued
 from uop.spec.errors import BackendError, LaunchError, UnsupportedError
-
-OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w",
-           "-U_FORTIFY_SOURCE")  # fmt: skip
-"""IEEE arithmetic, one rounding per operation. Signed overflow is undefined, as in CUDA.
-
-Where the C library is fortified, which Ubuntu's compiler asks for, it ends a process that jumps
-from one stack to another.
-"""
-COMPILER_VARIABLE = "CXX"
-WAITS = ("__syncthreads()", "__syncwarp()", "mma.sync")
-"""Where the work items of a group wait for each other."""
-KERNEL = re.compile(r'extern "C" __global__ void (\w+)\(')
 
 
 def open_cuda_host() -> CUDAHostDevice:
@@ -180,3 +171,75 @@ def source_for_the_host(source: str) -> str:
 
 def _three(sizes: tuple[int, ...]) -> tuple[int, ...]:
     return (*sizes, 1, 1, 1)[:3]
+
+
+@dataclass(slots=True, eq=False)
+class _Marker:
+    """A place in a queue, and whether the queue has come there."""
+
+    is_passed: bool = False
+
+    def passed(self) -> None:
+        self.is_passed = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Queued(Around):
+    """A device with a queue, which runs when its memory is read or written, or another one waits
+    for it. LaunchError comes from there.
+    """
+
+    number: int
+    count: int
+    """The number of this queue and of all that share the device."""
+    _waiting: deque[Callable[[], None]] = field(default_factory=deque, init=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        return f"{self.device.name}, queue {self.number} of {self.count}"
+
+    def copy(
+        self, source: Memory, to: Memory, size: int, source_at: int = 0, to_at: int = 0
+    ) -> None:
+        self._waiting.append(partial(self.device.copy, source, to, size, source_at, to_at))
+
+    def launch(self, built: Built, launch: Launch, held: Sequence[Memory]) -> None:
+        self._waiting.append(partial(self.device.launch, built, launch, held))
+
+    def wait_for(self, other: Device) -> None:
+        queue, marker = cast(Queued, other), _Marker()
+        queue._waiting.append(marker.passed)
+        self._waiting.append(partial(queue._run_to, marker))
+
+    def finish(self) -> None:
+        while self._waiting:
+            self._waiting.popleft()()
+
+    def write(self, memory: Memory, contents: Contents) -> None:
+        self.finish()
+        self.device.write(memory, contents)
+
+    def read(self, memory: Memory, size: int) -> Contents:
+        self.finish()
+        return self.device.read(memory, size)
+
+    def lend(self, memory: Memory, dtype: np.dtype[Any], shape: Sequence[int]) -> Any:
+        self.finish()
+        return self.device.lend(memory, dtype, shape)
+
+    def _run_to(self, marker: _Marker) -> None:
+        while not marker.is_passed:
+            self._waiting.popleft()()
+
+
+OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w",
+           "-U_FORTIFY_SOURCE")  # fmt: skip
+"""IEEE arithmetic, one rounding per operation. Signed overflow is undefined, as in CUDA.
+
+Where the C library is fortified, which Ubuntu's compiler asks for, it ends a process that jumps
+from one stack to another.
+"""
+COMPILER_VARIABLE = "CXX"
+WAITS = ("__syncthreads()", "__syncwarp()", "mma.sync")
+"""Where the work items of a group wait for each other."""
+KERNEL = re.compile(r'extern "C" __global__ void (\w+)\(')

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from uop.conformance.checks import require_files
 from uop.conformance.compare.badge import badge
 from uop.conformance.compare.columns import columns
-from uop.conformance.compare.markdown import markdown
+from uop.conformance.compare.disagreements import Disagreement, disagreements, fail_somewhere
+from uop.conformance.compare.matrix import MARKS, Choice, choices, matrix
+from uop.conformance.compare.options import compare_command
 from uop.conformance.compare.page import page
+from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.report.files import in_names, write_file
 from uop.conformance.report.format import report_text
+from uop.conformance.report.html.markup import in_decimals, shortened
+from uop.conformance.report.html.page_failures import title_of
+from uop.conformance.report.html.page_matrix import WHOLE
 from uop.conformance.report.model import Report
 
 
@@ -39,3 +46,82 @@ class Files:
                 path = self.badges / f"{in_names(column.name)}.svg"
                 problems.append(write_file(path, badge(column)))
         return [problem for problem in problems if problem]
+
+
+MOST_ROWS = 60
+"""The most disagreements with their programs; the page of HTML has more."""
+FENCE = "~~~~~~"
+"""Longer than what the text of a program has in a row."""
+
+
+def markdown(report: Report) -> str:
+    """The page: verdicts, matrix, choices, and the programs on which backends differ."""
+    shown, rows = columns(report), disagreements(report.every)
+    names = [one.options.backend for one in report.every]
+    legend = ", ".join(f"{mark} {state}" for state, mark in MARKS.items())
+    table = [
+        [c.name, c.verdict, *_numbers(c.kind, c.programs, c.failed, c.skipped), c.note]
+        for c in shown
+    ]
+    squares = matrix(report.every).items()
+    command = compare_command([c.name for c in shown], report.options)
+    parts = [
+        "# Backends side by side\n\nEach is judged by the executable specification of the UOp "
+        f"language. Made by:\n\n{_block(command)}",
+        _table(["backend", "verdict", "programs", "failed", "not judged", "profile, or the reason"],
+               table),
+        f"## Every op on every backend\n\n{legend}; with the number of programs, or of those that "
+        "fail.\n\n" + _table(["op", *names],
+                             [[WHOLE.get(n, n), *(s.text for s in row)] for n, row in squares]),
+        *_choices(names, choices(report.every)),
+        *_rows(rows),
+    ]  # fmt: skip
+    return "\n\n".join(parts) + "\n"
+
+
+def _numbers(kind: str, *numbers: int) -> list[str]:
+    return ["" if kind == "absent" else f"{n:,}" for n in numbers]
+
+
+def _choices(names: Sequence[str], found: Sequence[Choice]) -> Iterator[str]:
+    if found:
+        rows = [[f"{'≠ ' * choice.differs}{choice.name}", *choice.observed] for choice in found]
+        head = "## What each chooses where the specification is open"
+        legend = "≠ marks differences, ? what was not observed."
+        yield f"{head}\n\n{legend}\n\n{_table(['choice', *names], rows)}"
+
+
+def _rows(rows: Sequence[Disagreement]) -> Iterator[str]:
+    if rows:
+        yield f"## {fail_somewhere(rows)}\n\nOrdinary values first."
+    for row in rows[:MOST_ROWS]:
+        failure = row.failure
+        operands = f"For {in_decimals(row.inputs)}: " if row.inputs else ""
+        accepted = f"accepted {in_decimals(row.accepted)}. " if row.accepted else ""
+        answers = [[in_decimals(a.says), ", ".join(names)] for a, names in row.groups.items()]
+        yield "\n\n".join(
+            [
+                f"### {_cell(title_of(failure))}",
+                _cell(f"{operands}{accepted}{row.outcome}"),
+                _table(["gives", "backends"], answers),
+                _block(failure.text),
+            ]
+        )
+    if len(rows) > MOST_ROWS:
+        yield f"and {len(rows) - MOST_ROWS:,} more"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """Text in one line that is no markup: a backend may name itself anything."""
+    plain = in_one_line(text)
+    return "".join(f"\\{c}" if c in "\\`*_[]<>|#&~" else c for c in plain)
+
+
+def _block(text: str) -> str:
+    safe = shortened(text).replace(FENCE, FENCE[1:])
+    return f"{FENCE}text\n{safe}\n{FENCE}"

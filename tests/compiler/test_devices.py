@@ -17,8 +17,8 @@ from sharded import copy, devices, distinct, reshape
 
 from uop.compiler.execute import CopyStep, Step, open_device
 from uop.compiler.pipeline import compile, find_target
+from uop.compiler.runtime.cuda_host import Queued
 from uop.compiler.runtime.opencl import OpenCLDevice
-from uop.compiler.runtime.queued import Queued
 from uop.compiler.stages.callify.devices import on_single_devices
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import cases

@@ -20,9 +20,8 @@ from uop.conformance.checks import OptionError
 from uop.conformance.compare.badge import badge
 from uop.conformance.compare.columns import columns
 from uop.conformance.compare.disagreements import Answer, disagreements
-from uop.conformance.compare.files import Files
+from uop.conformance.compare.files import Files, markdown
 from uop.conformance.compare.gather import compared, without_times
-from uop.conformance.compare.markdown import markdown
 from uop.conformance.compare.matrix import MARKS, NOT_SEEN, Square, State, choices, matrix
 from uop.conformance.compare.options import compare_command
 from uop.conformance.compare.page import page

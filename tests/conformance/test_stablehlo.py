@@ -12,8 +12,8 @@ from uop.conformance.adapters.backend import Inputs
 from uop.conformance.adapters.compositions import compositions
 from uop.conformance.adapters.stablehlo.flat import NAMES, literal
 from uop.conformance.adapters.stablehlo.library import library
-from uop.conformance.adapters.stablehlo.modules import Portable, joined, portable
 from uop.conformance.adapters.stablehlo.write import FlatBuilder, to_flat, to_stablehlo
+from uop.conformance.backends.stablehlo import Portable, joined, portable
 from uop.interpreter.numeric.storage import Array, constant, np_dtype, to_bits
 from uop.spec.args import (
     AddrSpace,

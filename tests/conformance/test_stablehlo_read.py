@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from stablehlo_programs import by_place, fault_if_defined
 
 from uop.conformance.adapters.backend import Inputs
-from uop.conformance.adapters.stablehlo.modules import portable
 from uop.conformance.adapters.stablehlo.read import from_stablehlo
 from uop.conformance.adapters.stablehlo.write import to_stablehlo
+from uop.conformance.backends.stablehlo import portable
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array, to_bits
 from uop.spec.dtype import dtypes

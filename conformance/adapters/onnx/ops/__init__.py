@@ -6,12 +6,9 @@ from uop.conformance.adapters.onnx.ops import elementwise as elementwise
 from uop.conformance.adapters.onnx.ops import indexing as indexing
 from uop.conformance.adapters.onnx.ops import matrix as matrix
 from uop.conformance.adapters.onnx.ops import movement as movement
-from uop.conformance.adapters.onnx.ops import normalisation as normalisation
 from uop.conformance.adapters.onnx.ops import pooling as pooling
-from uop.conformance.adapters.onnx.ops import quantised as quantised
 from uop.conformance.adapters.onnx.ops import recurrent as recurrent
 from uop.conformance.adapters.onnx.ops import reduce as reduce
-from uop.conformance.adapters.onnx.ops import resize as resize
 from uop.conformance.adapters.onnx.ops import sampling as sampling
 from uop.conformance.adapters.onnx.ops import signal as signal
 from uop.conformance.adapters.onnx.ops import text as text
