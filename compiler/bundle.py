@@ -19,8 +19,8 @@ from uop.compiler.execute import (
     CopyStep,
     Executable,
     Inputs,
+    KernelRun,
     Output,
-    Step,
     open_device,
 )
 from uop.compiler.runtime.device import Device, Launch, Transfer, run_on
@@ -47,19 +47,19 @@ class Job:
     inputs: Sequence[Inputs]
 
 
-Outcome = list[Output] | UopError
+RunResults = list[Output] | UopError
 """The result of each run, or the error of the job."""
 
 
 def run_many(
     jobs: Sequence[Job], kernels: int = KERNELS, device: Device | None = None
-) -> list[Outcome]:
+) -> list[RunResults]:
     """Run jobs; each has its own outcome, whatever happens to the others.
 
     Jobs of a target in C share sources, but for those with variables or with steps on the host.
     Without a device each job runs on the default device of its target.
     """
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, RunResults] = {}
     for number, job in enumerate(jobs):
         if job.program.executable.has_variables:
             outcomes[number] = _alone(job, device)
@@ -91,7 +91,7 @@ def _is_bundled(program: Executable) -> bool:
     return isinstance(program.target, CTarget) and program.is_one_source
 
 
-def _alone(job: Job, device: Device | None) -> Outcome:
+def _alone(job: Job, device: Device | None) -> RunResults:
     try:
         return [job.program.run(inputs, device) for inputs in job.inputs]
     except UopError as error:
@@ -118,9 +118,11 @@ def _kind(program: Executable) -> tuple[Target, bool]:
     return program.target, len(program.devices) > 1
 
 
-def _bisected(jobs: Sequence[Job], numbers: list[int], device: Device | None) -> dict[int, Outcome]:
+def _bisected(
+    jobs: Sequence[Job], numbers: list[int], device: Device | None
+) -> dict[int, RunResults]:
     """The outcomes of some jobs. If they fail together, each half is run again."""
-    outcomes: dict[int, Outcome] = {}
+    outcomes: dict[int, RunResults] = {}
     work = [numbers]
     while work:
         chosen = work.pop()
@@ -150,7 +152,7 @@ class _Numbered:
     """A step of the program of this number."""
 
     p: int
-    step: Step | CopyStep
+    step: KernelRun | CopyStep
 
 
 class Bundle:
@@ -169,18 +171,18 @@ class Bundle:
             self._kernel(n.p, n.step)
             for phase in self._phases
             for n in phase
-            if isinstance(n.step, Step)
+            if isinstance(n.step, KernelRun)
         ]
         grouped = [k for k in kernels if is_grouped(k.linear)]
         cases = [k for k in kernels if not is_grouped(k.linear)]
         dialect = cast(CTarget, self._programs[0].target).dialect
         return render_bundle(cases, NAME, dialect, grouped)
 
-    def _kernel(self, p: int, step: Step) -> BundledKernel:
+    def _kernel(self, p: int, step: KernelRun) -> BundledKernel:
         offsets = self._places[p].offsets
         return BundledKernel(step.linear, {slot: offsets[b] for slot, b in step.buffers.items()})
 
-    def run(self) -> list[Outcome]:
+    def run(self) -> list[RunResults]:
         """Run every job on all its inputs. BackendError if the source or a launch fails."""
         results: list[list[Output]] = [[] for _ in self.jobs]
         broken: dict[int, UopError] = {}
@@ -254,7 +256,7 @@ class _Numbers:
 
     def launches(self, phase: Sequence[_Numbered], place: int) -> Iterator[Launch]:
         """Launch the kernels of a phase that a device runs."""
-        steps = [n.step for n in phase if isinstance(n.step, Step) and n.step.place == place]
+        steps = [n.step for n in phase if isinstance(n.step, KernelRun) and n.step.place == place]
         count = sum(not is_grouped(step.linear) for step in steps)
         if count:
             yield Launch(NAME, (place,), (count,), (1,), (self.cases,), place=place)
@@ -280,7 +282,7 @@ def _phases(programs: Sequence[Executable]) -> Iterator[list[_Numbered]]:
     """Groups of independent steps: the first of each program, then the second; device by device."""
     for number in range(max((len(program.steps) for program in programs), default=0)):
         own = [
-            _Numbered(p, cast("Step | CopyStep", program.steps[number]))
+            _Numbered(p, cast("KernelRun | CopyStep", program.steps[number]))
             for p, program in enumerate(programs)
             if number < len(program.steps)
         ]

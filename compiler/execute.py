@@ -40,7 +40,7 @@ POISON = 0xA5
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class KernelRun:
     """One launch: a kernel and its arguments."""
 
     linear: UOp
@@ -68,7 +68,7 @@ class Step:
         """The numbers that the rendered kernel takes for its variables, in their order."""
         return {u: index_value(self.sizes[slot_of(u)]) for u in numbers(self.linear)}
 
-    def bound(self, values: Mapping[UOp, int]) -> Step:
+    def bound(self, values: Mapping[UOp, int]) -> KernelRun:
         """The launch with numbers for the variables of the program."""
         return replace(self, sizes={slot: bind(u, values) for slot, u in self.sizes.items()})
 
@@ -113,7 +113,7 @@ class Executable:
     """The PARAM or BUFFER of each input slot; its variables too until they are bound."""
     buffers: tuple[UOp, ...]
     """BUFFERs and BINARYs, in the order of their first use."""
-    steps: tuple[Step | HostStep | CopyStep, ...]
+    steps: tuple[KernelRun | HostStep | CopyStep, ...]
     results: tuple[int, ...]
     """The slots that hold the results."""
     devices: tuple[str, ...] = ("",)
@@ -124,9 +124,9 @@ class Executable:
     """The distinct kernels with their names in the source."""
 
     @property
-    def kernels(self) -> tuple[Step, ...]:
+    def kernels(self) -> tuple[KernelRun, ...]:
         """The steps that the device runs."""
-        return tuple(step for step in self.steps if isinstance(step, Step))
+        return tuple(step for step in self.steps if isinstance(step, KernelRun))
 
     @property
     def is_one_source(self) -> bool:
@@ -171,7 +171,7 @@ class Executable:
             slots={slot: sized(u) for slot, u in self.slots.items() if slot not in variables},
             buffers=tuple(map(sized, self.buffers)),
             steps=tuple(
-                step.bound(values) if isinstance(step, Step) else step for step in self.steps
+                step.bound(values) if isinstance(step, KernelRun) else step for step in self.steps
             ),
         )
 
@@ -234,7 +234,7 @@ class Executable:
         )
 
 
-def launch_of(step: Step, names: Mapping[UOp, str], target: Target) -> Launch:
+def launch_of(step: KernelRun, names: Mapping[UOp, str], target: Target) -> Launch:
     """The launch of a kernel, in the workgroups that it requires or else of the target's size."""
     name = step.binary.kernel if step.binary else names[step.linear]
     integers = tuple(step.numbers.values())

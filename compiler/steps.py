@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from uop.compiler.execute import CopyStep, Executable, HostStep, Step
+from uop.compiler.execute import CopyStep, Executable, HostStep, KernelRun
 from uop.compiler.runtime.binary import Binary
 from uop.compiler.stages.render.stage import named, written_slots
 from uop.compiler.targets.target import Target
@@ -44,7 +44,7 @@ def executable(
     results = tuple(map(slot_of, stored))
     written: dict[UOp, UOp | None] = {}
     for step in found.steps:
-        if isinstance(step, Step):
+        if isinstance(step, KernelRun):
             slots = written_slots(step.linear)
             first = buffers[step.buffers[slots[0]]] if slots else None
             written.setdefault(step.linear, first)
@@ -66,7 +66,7 @@ class _Steps:
     def __init__(self, devices: Sequence[str], binaries: Mapping[UOp, Binary]) -> None:
         self._devices, self._binaries = devices, binaries
         self.buffers: dict[_Placed, int] = {}
-        self.steps: list[Step | HostStep | CopyStep] = []
+        self.steps: list[KernelRun | HostStep | CopyStep] = []
 
     def add(self, call: UOp, has_copies: bool) -> None:
         """Add that of a CALL. One with buffers on two devices is a copy where the compiler made it;
@@ -82,7 +82,7 @@ class _Steps:
             self.steps.append(_host_step(body, tuple(numbers)))
         elif not others:
             places = {slot: self._number(u, first) for slot, u in bases.items()}
-            self.steps.append(Step(body, places, sizes, self._binaries.get(body), first))
+            self.steps.append(KernelRun(body, places, sizes, self._binaries.get(body), first))
         elif has_copies and len(bases) == 2:
             to, source = (self._number(u, self._place(u)) for u in bases.values())
             self.steps.append(CopyStep(source, to))
@@ -99,11 +99,11 @@ class _Steps:
         return self.buffers.setdefault(_Placed(buffer, place), len(self.buffers))
 
 
-def _check_addresses(steps: Sequence[Step | HostStep | CopyStep], target: Target) -> None:
+def _check_addresses(steps: Sequence[KernelRun | HostStep | CopyStep], target: Target) -> None:
     """UnsupportedError for addresses that may differ where the program has one (D-103)."""
     taken: dict[int, list[UOp]] = {}
     for number, step in enumerate(steps):
-        found = step.linear.src if isinstance(step, Step) else ()
+        found = step.linear.src if isinstance(step, KernelRun) else ()
         if addresses := [u for u in found if u.op is Op.GETADDR]:
             taken[number] = addresses
     devices = {arg_of(u, GetAddrArg).device for found in taken.values() for u in found}

@@ -22,7 +22,7 @@ from statistics import median
 
 import numpy as np
 
-from uop.compiler.execute import Step, size_of
+from uop.compiler.execute import KernelRun, size_of
 from uop.compiler.loaded import Given, Loaded
 from uop.compiler.runtime.device import Device, Launch, upload
 from uop.compiler.stages.render.grid import Numbers, bound_under, runs, specials
@@ -53,7 +53,7 @@ class Executed:
     times: int
 
 
-def cost_of(step: Step) -> Cost:
+def cost_of(step: KernelRun) -> Cost:
     """The cost of a kernel under the numbers of its launch."""
     executed = list(_executed(step))
     flops = sum(each.times * _operations(each.u) for each in executed)
@@ -61,7 +61,7 @@ def cost_of(step: Step) -> Cost:
     return Cost(flops // WARP, moved)
 
 
-def _executed(step: Step) -> Iterator[Executed]:
+def _executed(step: KernelRun) -> Iterator[Executed]:
     """The instructions of a kernel in order."""
     times = [prod(bound_under(u, step.numbers) for u in specials(step.linear))]
     for u in step.linear.src:

@@ -33,7 +33,7 @@ def neutral(op: Op, dtype: DType) -> UOp:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class Masked:
     """A tensor without INVALID elements, and the mask of the original's valid elements."""
 
     value: UOp
@@ -41,29 +41,29 @@ class Split:
 
 
 class Validity:
-    """Splits values into `Split`s, with a cache over all nodes."""
+    """Splits values into `Masked`s, with a cache over all nodes."""
 
     def __init__(self) -> None:
-        self._done: dict[UOp, Split] = {}
+        self._done: dict[UOp, Masked] = {}
 
-    def split(self, root: UOp) -> Split:
+    def split(self, root: UOp) -> Masked:
         for u in toposort([root], lambda v: () if v in self._done else v.src):
             if u not in self._done:
                 self._done[u] = self._rule(u)
         return self._done[root]
 
-    def _rule(self, u: UOp) -> Split:
+    def _rule(self, u: UOp) -> Masked:
         if u.op is Op.GETADDR:
-            return Split(u)
+            return Masked(u)
         parts = [self._done[s] for s in u.src]
         same = u.with_src([p.value for p in parts])
         if u.op is Op.PAD:
             return _pad(same, parts[0].mask)
         if all(p.mask is None for p in parts):
-            return Split(same)
+            return Masked(same)
         if u.op in RULES:
             return RULES[u.op](same, [p.mask for p in parts])
-        return Split(same, _all_of([p.mask for p in parts], u.shape))
+        return Masked(same, _all_of([p.mask for p in parts], u.shape))
 
 
 Masks = list[UOp | None]
@@ -108,55 +108,55 @@ def _all_of(masks: Masks, shape: Shape) -> UOp | None:
     return result
 
 
-def _pad(u: UOp, mask: UOp | None) -> Split:
+def _pad(u: UOp, mask: UOp | None) -> Masked:
     value = UOp(Op.PAD, *u.src, arg=ZERO_FILL)
     if arg_of(u, PadArg).fill is PadFill.INVALID:
         if u.src[0].shape == u.shape:
-            return Split(value, mask)
+            return Masked(value, mask)
         inside = full(TRUE, u.src[0].shape) if mask is None else mask
-        return Split(value, UOp(Op.PAD, inside, *u.src[1:], arg=ZERO_FILL))
+        return Masked(value, UOp(Op.PAD, inside, *u.src[1:], arg=ZERO_FILL))
     if mask is None:
-        return Split(value)
+        return Masked(value)
     # The padding is valid zeros: pad the negated mask with false.
     absent = UOp(Op.PAD, UOp(Op.NOT, mask), *u.src[1:], arg=ZERO_FILL)
-    return Split(value, UOp(Op.NOT, absent))
+    return Masked(value, UOp(Op.NOT, absent))
 
 
-def _moved(u: UOp, masks: Masks) -> Split:
+def _moved(u: UOp, masks: Masks) -> Masked:
     mask = cast(UOp, masks[0])
-    return Split(u, UOp(u.op, mask, *u.src[1:], arg=u.arg))
+    return Masked(u, UOp(u.op, mask, *u.src[1:], arg=u.arg))
 
 
-def _same(u: UOp, masks: Masks) -> Split:
-    return Split(u, masks[0])
+def _same(u: UOp, masks: Masks) -> Masked:
+    return Masked(u, masks[0])
 
 
-def _where(u: UOp, masks: Masks) -> Split:
+def _where(u: UOp, masks: Masks) -> Masked:
     condition, a, b = masks
     chosen: UOp | None = None
     if a is not None or b is not None:
         chosen = UOp(Op.WHERE, u.src[0], TRUE if a is None else a, TRUE if b is None else b)
         chosen = expand(chosen, u.shape)
-    return Split(u, both(None if condition is None else expand(condition, u.shape), chosen))
+    return Masked(u, both(None if condition is None else expand(condition, u.shape), chosen))
 
 
-def _reduce(u: UOp, masks: Masks) -> Split:
+def _reduce(u: UOp, masks: Masks) -> Masked:
     """Absent elements are skipped, by replacing them with the identity."""
     arg = arg_of(u, ReduceArg)
     present = UOp(Op.WHERE, cast(UOp, masks[0]), u.src[0], identity(arg.op, u.dtype))
-    return Split(u.with_src([present, *u.src[1:]]))
+    return Masked(u.with_src([present, *u.src[1:]]))
 
 
-def _stack(u: UOp, masks: Masks) -> Split:
+def _stack(u: UOp, masks: Masks) -> Masked:
     shape = u.src[0].shape
-    return Split(u, UOp(Op.STACK, *(full(TRUE, shape) if m is None else m for m in masks)))
+    return Masked(u, UOp(Op.STACK, *(full(TRUE, shape) if m is None else m for m in masks)))
 
 
-def _index(u: UOp, masks: Masks) -> Split:
+def _index(u: UOp, masks: Masks) -> Masked:
     """An absent index reads element 0, and the result is absent."""
     of, *absent = masks
     if 0 in u.src[0].shape[: len(absent)]:
-        return Split(full(const(0, u.dtype), u.shape), full(FALSE, u.shape))
+        return Masked(full(const(0, u.dtype), u.shape), full(FALSE, u.shape))
     indices = [
         i if m is None else UOp(Op.WHERE, m, i, const(0, i.dtype))
         for i, m in zip(u.src[1:], absent, strict=True)
@@ -169,20 +169,20 @@ def _index(u: UOp, masks: Masks) -> Split:
             reshaped = UOp(Op.RESHAPE, mask, dims((1,) * at + i.shape + (1,) * rest))
             result = both(result, expand(reshaped, u.shape))
         at += len(i.shape)
-    return Split(u.with_src([u.src[0], *indices]), result)
+    return Masked(u.with_src([u.src[0], *indices]), result)
 
 
-def _bitcast(u: UOp, masks: Masks) -> Split:
+def _bitcast(u: UOp, masks: Masks) -> Masked:
     """An element is valid if all its bytes are."""
     mask, old, new = cast(UOp, masks[0]), u.src[0].dtype.itemsize, u.dtype.itemsize
     if old == new:
-        return Split(u, mask)
+        return Masked(u, mask)
     outer = u.shape[:-1]
     if old > new:
         count, ratio = mask.shape[-1], old // new
         column = UOp(Op.RESHAPE, mask, dims((*outer, count, 1)))
         wide = expand(column, (*outer, count, ratio))
-        return Split(u, UOp(Op.RESHAPE, wide, dims(u.shape)))
+        return Masked(u, UOp(Op.RESHAPE, wide, dims(u.shape)))
     count, ratio = u.shape[-1], new // old
     parts = UOp(Op.RESHAPE, mask, dims((*outer, count, ratio)))
     result: UOp | None = None
@@ -190,23 +190,23 @@ def _bitcast(u: UOp, masks: Masks) -> Split:
         offset = dims((*(0 for _ in outer), 0, k))
         part = UOp(Op.SHRINK, parts, offset, dims((*outer, count, 1)))
         result = both(result, UOp(Op.RESHAPE, part, dims(u.shape)))
-    return Split(u, result)
+    return Masked(u, result)
 
 
-def _load(u: UOp, masks: Masks) -> Split:
+def _load(u: UOp, masks: Masks) -> Masked:
     """alt where the gate is false or absent; absent elements stay absent."""
     if len(u.src) < 3:
-        return Split(u, masks[0])
+        return Masked(u, masks[0])
     alt, gate = u.src[1], u.src[2]
     open_ = gate if masks[2] is None else UOp(Op.AND, gate, masks[2])
     chosen: UOp | None = None
     if masks[0] is not None or masks[1] is not None:
         sides = [full(TRUE, u.shape) if m is None else m for m in masks[:2]]
         chosen = UOp(Op.WHERE, open_, *sides)
-    return Split(u.with_src([u.src[0], alt, open_]), chosen)
+    return Masked(u.with_src([u.src[0], alt, open_]), chosen)
 
 
-RULES: Mapping[Op, Callable[[UOp, Masks], Split]] = {
+RULES: Mapping[Op, Callable[[UOp, Masks], Masked]] = {
     **dict.fromkeys((op for op, d in DECLARATIONS.items() if d.is_view), _moved),
     **dict.fromkeys(ops_of("marker"), _same),
     Op.WHERE: _where,

@@ -73,7 +73,7 @@ class Script:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ScriptRun:
     """The result of a script: whether its device is wrong, None where it crashed; its last line."""
 
     wrong: bool | None
@@ -100,7 +100,7 @@ def read(path: Path) -> FindingScript:
     )
 
 
-def runs(place: str, paths: Iterable[Path]) -> dict[str, Run]:
+def runs(place: str, paths: Iterable[Path]) -> dict[str, ScriptRun]:
     """Run scripts on a device of tinygrad or in a system, by name.
 
     UnsupportedError where that cannot be used here.
@@ -115,36 +115,38 @@ def runs(place: str, paths: Iterable[Path]) -> dict[str, Run]:
     )
     if done.returncode:
         raise UnsupportedError(f"{place}: {done.stderr.strip()[-300:]}")
-    return {name: Run(**run) for name, run in json.loads(done.stdout.splitlines()[-1]).items()}
+    return {
+        name: ScriptRun(**run) for name, run in json.loads(done.stdout.splitlines()[-1]).items()
+    }
 
 
-def run_here(paths: Iterable[Path]) -> dict[str, Run]:
+def run_here(paths: Iterable[Path]) -> dict[str, ScriptRun]:
     """Run each script in a child of this process, which has its library loaded, no device open."""
     child = Child(_run, Script, tasks=1)
     results = {}
     for path in paths:
         try:
-            results[path.stem] = child.ask(Script(str(path)), Run)
+            results[path.stem] = child.ask(Script(str(path)), ScriptRun)
         except EndedError as error:
-            results[path.stem] = Run(None, str(error))
+            results[path.stem] = ScriptRun(None, str(error))
     child.close()
     return results
 
 
-def _run(script: Script) -> Run:
+def _run(script: Script) -> ScriptRun:
     stdout = io.StringIO()
     try:
         with contextlib.redirect_stdout(stdout):
             runpy.run_path(script.path, run_name="__main__")
     except SystemExit as end:
         lines = stdout.getvalue().strip().splitlines()
-        return Run(bool(end.code), lines[-1] if lines else "")
+        return ScriptRun(bool(end.code), lines[-1] if lines else "")
     except BaseException as error:  # noqa: BLE001 - any error is the result of the script
-        return Run(None, f"{type(error).__name__}: {error}")
-    return Run(None, "no exit code")
+        return ScriptRun(None, f"{type(error).__name__}: {error}")
+    return ScriptRun(None, "no exit code")
 
 
-def table(results: Mapping[str, Mapping[str, Run]]) -> str:
+def table(results: Mapping[str, Mapping[str, ScriptRun]]) -> str:
     """The tables of the README, one for each group: what each device gave, in bold if wrong.
 
     In a group findings on more devices come first.
@@ -157,7 +159,7 @@ def table(results: Mapping[str, Mapping[str, Run]]) -> str:
     return "\n\n".join(parts)
 
 
-def _rows(group: Iterable[FindingScript], results: Mapping[str, Mapping[str, Run]]) -> str:
+def _rows(group: Iterable[FindingScript], results: Mapping[str, Mapping[str, ScriptRun]]) -> str:
     lines = [
         f"| finding | class | values | {' | '.join(results)} |",
         f"|---|---|---|{'---|' * len(results)}",
@@ -169,7 +171,7 @@ def _rows(group: Iterable[FindingScript], results: Mapping[str, Mapping[str, Run
     return "\n".join(lines)
 
 
-def _cell(run: Run) -> str:
+def _cell(run: ScriptRun) -> str:
     shown = run.output.replace("|", "\\|")
     return f"**{shown}**" if run.wrong else shown if run.wrong is False else f"({shown})"
 

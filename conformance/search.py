@@ -50,7 +50,7 @@ SEARCHES = "searches"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trial:
+class Proposal:
     """A candidate for the child: a program with its inputs, a sequence for each kernel."""
 
     program: Program
@@ -100,7 +100,7 @@ class Search:
             raise OptionError(f"--beam: expected a backend of the compiler, found {self.backend}")
         if self.width < 1:
             raise OptionError(f"--beam: expected 1 or more, found {self.width}")
-        self._adapter, self._child = adapter, Child(self._answer, Trial)
+        self._adapter, self._child = adapter, Child(self._answer, Proposal)
         self._accepted = accept(self.root, self.inputs)
 
     def run(self) -> Found:
@@ -140,7 +140,7 @@ class Search:
         deadline = time.monotonic() + self.limit
         try:
             texts = tuple(map(print_optimizations, sequences))
-            timed = self._child.ask(Trial(program, texts, best), Timed, deadline)
+            timed = self._child.ask(Proposal(program, texts, best), Timed, deadline)
             mismatch = compare(self._accepted, timed.outputs.batches[0]).mismatch
             if mismatch is None:
                 return timed
@@ -152,7 +152,7 @@ class Search:
         self.failed += 1
         return why
 
-    def _answer(self, trial: Trial) -> Timed | wire.Refused:
+    def _answer(self, trial: Proposal) -> Timed | wire.Refused:
         """Build, run and time a candidate, in the child."""
         # What drivers and a failing candidate print is no output of the search.
         with open(os.devnull, "w") as nowhere:

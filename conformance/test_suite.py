@@ -78,7 +78,7 @@ def test_conforms(level: str, op: str, judge: Judge, request: pytest.FixtureRequ
     vocabulary = vocabulary_of([judge.session.hello])
     chosen, reasons = supported([g for g in groups(level, vocabulary) if g.op == op], judge)
     programs = cast(int, request.config.getoption("--programs"))
-    trial = Trial(judge, programs, reasons)
+    trial = TestOutcome(judge, programs, reasons)
 
     @settings(
         max_examples=programs,
@@ -108,7 +108,7 @@ def test_conforms(level: str, op: str, judge: Judge, request: pytest.FixtureRequ
 
 
 @dataclass(slots=True)
-class Trial:
+class TestOutcome:
     """The results of the programs of one test."""
 
     judge: Judge

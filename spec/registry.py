@@ -94,7 +94,7 @@ class Operands:
         return None if any(name[-1] == "*" for name in self.src) else len(self.src)
 
 
-class Access(Enum):
+class AccessKind(Enum):
     """What an op does to the memory at the location that is its first operand."""
 
     READ = "reads"
@@ -143,7 +143,7 @@ class OpDef(Operands):
     is_view: bool = False
     """Whether it lays the elements of one operand out anew; all but PAD on locations too."""
     is_transcendental: bool = False
-    access: Access | None = None
+    access: AccessKind | None = None
     identity: Callable[[DType], Number] | None = None
     """What a fold by this op of no elements gives, on each dtype; None if nothing folds by it."""
     is_write: bool = field(init=False)
@@ -153,7 +153,7 @@ class OpDef(Operands):
     def __post_init__(self) -> None:
         places = (k for k, name in enumerate(self.src) if name in SHAPE_OPERANDS)
         object.__setattr__(self, "data_operands", next(places, None))
-        object.__setattr__(self, "is_write", self.access in (Access.WRITE, Access.ADD))
+        object.__setattr__(self, "is_write", self.access in (AccessKind.WRITE, AccessKind.ADD))
 
     @property
     def is_elementwise(self) -> bool:

@@ -80,12 +80,12 @@ def build(values: Sequence[UOp], builder: Builder[V]) -> list[V]:
 
     UnsupportedError for what the library cannot express.
     """
-    walk = Walk(builder)
+    walk = BuilderWalk(builder)
     return [walk.value(u) for u in values]
 
 
 @dataclass(slots=True)
-class Walk(Generic[V]):
+class BuilderWalk(Generic[V]):
     """A builder, and what it has made of nodes."""
 
     builder: Builder[V]

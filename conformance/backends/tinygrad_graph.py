@@ -221,9 +221,7 @@ def _member(language: Language, u: UOp, src: list[Node]) -> Node:
     return language.node("GETTUPLE", src[0], arg=arg_of(u, GetTupleArg).idx)
 
 
-Rule = Callable[[Language, UOp, list[Node]], Node]
-
-RULES: dict[Op, Rule] = {
+RULES: dict[Op, Callable[[Language, UOp, list[Node]], Node]] = {
     Op.NEG: _neg,
     Op.SUB: _sub,
     Op.DIV: _div,

@@ -254,9 +254,7 @@ def _reduce(body: Body, u: UOp, src: list[Node]) -> Node:
     return body.language.node("REDUCE", src[0], *ranges, arg=fold)
 
 
-Rule = Callable[[Body, UOp, list[Node]], Node]
-
-KERNEL_RULES: dict[Op, Rule] = {
+KERNEL_RULES: dict[Op, Callable[[Body, UOp, list[Node]], Node]] = {
     Op.CONST: _constant,
     Op.STACK: _shape,
     Op.PARAM: _param,

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from uop.conformance.backends.tinygrad_graph import REDUCES
 from uop.conformance.backends.tinygrad_library import TARGETS
 from uop.conformance.bug_report.failing import FailingCase
-from uop.conformance.finding_runs import Run, runs
+from uop.conformance.finding_runs import ScriptRun, runs
 from uop.conformance.judging.storage import element_sets
 from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.suite.own_cases import promised
@@ -78,7 +78,7 @@ def script_of(failing: FailingCase, target: str) -> Script | str:
     return Script(text, environment, f"which prints `{shown}` here")
 
 
-def _run(text: str, target: str) -> Run:
+def _run(text: str, target: str) -> ScriptRun:
     with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "script.py"
         path.write_text(text, "utf-8")

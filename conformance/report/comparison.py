@@ -10,7 +10,7 @@ from hashlib import sha256
 from uop.conformance.judging.verdict import Status
 
 
-class Outcome(StrEnum):
+class VoteOutcome(StrEnum):
     """The result of the votes on a case."""
 
     SUSPECT = "interpreter suspect"
@@ -24,7 +24,7 @@ class VotedCase:
 
     id: str
     says: Mapping[str, str]
-    verdict: Outcome
+    verdict: VoteOutcome
     odd: tuple[str, ...]
 
 

@@ -15,10 +15,10 @@ from uop.conformance.judging.verdict import Status
 from uop.conformance.report.model import (
     SKIPPED,
     Cell,
+    CellPlace,
     Conclusion,
     Failure,
     KnownFailure,
-    Place,
     Report,
     cell_of,
     conclusion_of,
@@ -89,7 +89,7 @@ def _shared(a: Report, b: Report) -> tuple[Report, Report]:
     return _of_failures(a, judged[0] & judged[1]), _of_failures(b, judged[0] & judged[1])
 
 
-def _of_failures(report: Report, places: Collection[Place]) -> Report:
+def _of_failures(report: Report, places: Collection[CellPlace]) -> Report:
     """A report without what it says of anything but failures in some cells."""
     cells = tuple(
         replace(cell, skipped_reason=None, skipped={}, max_ulp=0.0)
@@ -124,7 +124,7 @@ def _restricted(report: Report, own: Mapping[str, Status], other: Mapping[str, S
     It has the causes of which a case passed there. Largest errors stay where both have judged the
     same cases of an op and a dtype.
     """
-    counts: dict[Place, Counter[Status]] = {}
+    counts: dict[CellPlace, Counter[Status]] = {}
     for id in own.keys() & other.keys():
         counts.setdefault(cell_of(id), Counter())[own[id]] += 1
     unlike = {cell_of(id) for id in own.keys() ^ other.keys()}

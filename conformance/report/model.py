@@ -22,7 +22,7 @@ from uop.conformance.suite.vocabulary import Vocabulary
 NAMES = re.compile(r"\b[A-Z][A-Z0-9]+\b|\b(first|second|third) ")
 SKIPPED = "skipped"
 """The state of a cause of `--skip-cause`."""
-Place = tuple[str, ...]
+CellPlace = tuple[str, ...]
 """The level, op and dtype of a cell."""
 
 
@@ -167,7 +167,7 @@ class Cell:
     histogram: tuple[int, ...]
 
     @property
-    def place(self) -> Place:
+    def place(self) -> CellPlace:
         return self.level, self.op, self.dtype
 
     @property
@@ -292,12 +292,12 @@ class Failure:
         return severity, self.text.count("\n%"), -len(self.cells)
 
     @property
-    def cells(self) -> tuple[Place, ...]:
+    def cells(self) -> tuple[CellPlace, ...]:
         """The cells of the cases that it explains."""
         return tuple(dict.fromkeys(map(cell_of, self.cases or (self.id,))))
 
     @property
-    def place(self) -> Place:
+    def place(self) -> CellPlace:
         """The cell of its case."""
         return cell_of(self.id)
 
@@ -470,7 +470,7 @@ def listed_id(name: str, index: int, version: int = GENERATOR) -> str:
     return name if name.startswith(f"{OWN}/") else f"{name}/{index}@{version}"
 
 
-def cell_of(id: str) -> Place:
+def cell_of(id: str) -> CellPlace:
     """The cell of a case or of an observation by its id."""
     own = OWN_ID.fullmatch(id)
     return (OWN, own["file"], MIXED) if own else tuple(id.split("/")[:3])

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
-from uop.conformance.report.comparison import Outcome, Vote, VotedCase
+from uop.conformance.report.comparison import Vote, VotedCase, VoteOutcome
 from uop.conformance.report.model import Report, counted
 from uop.conformance.report.tally import STATUSES, group_name
 from uop.conformance.suite.case import CaseId
@@ -59,11 +59,11 @@ def counted_votes(id: str, says: Mapping[str, str], answers: Mapping[str, str]) 
     against = [name for name, answer in answers.items() if answer != AS_EXPECTED]
     winner, most = votes.most_common(1)[0]
     if 2 * most <= votes.total():
-        return VotedCase(id, says, Outcome.NONE, tuple(against))
+        return VotedCase(id, says, VoteOutcome.NONE, tuple(against))
     if winner == AS_EXPECTED:
-        return VotedCase(id, says, Outcome.ODD, tuple(against))
+        return VotedCase(id, says, VoteOutcome.ODD, tuple(against))
     others = tuple(name for name, answer in answers.items() if answer != winner)
-    return VotedCase(id, says, Outcome.SUSPECT, others)
+    return VotedCase(id, says, VoteOutcome.SUSPECT, others)
 
 
 def vote_lines(vote: Vote) -> list[str]:
@@ -90,16 +90,16 @@ def _line(case: VotedCase) -> str:
 
 
 def _gravity(case: VotedCase) -> int:
-    return list(Outcome).index(case.verdict)
+    return list(VoteOutcome).index(case.verdict)
 
 
 def _head(case: VotedCase) -> str:
     about = "/".join(case.id.split("/")[:3])
     names = ", ".join(case.odd)
     match case.verdict:
-        case Outcome.SUSPECT:
+        case VoteOutcome.SUSPECT:
             return f"interpreter suspect on {about}" + (f", with {names}" if names else "")
-        case Outcome.ODD:
+        case VoteOutcome.ODD:
             return f"odd one out on {about}: {names}"
     return f"no majority on {about}, against the interpreter: {names}"
 

@@ -86,7 +86,8 @@ class Kernel(Generic[V]):
         order = toposort([linear], executed_sources)
         self._around = {} if self._is_list else loops_of_effects(order)
         loops = set(_loop_ranges(self._items))
-        self._terms: dict[UOp, Terms[V]] = {}
+        # The operand of a REDUCE in each iteration, and the lanes that ran it; None for all.
+        self._terms: dict[UOp, list[tuple[V, Mask | None]]] = {}
         counters = [u for u in order if u.op in (Op.SPECIAL, Op.RANGE) and u not in loops]
         self._lanes = Lanes(counters)
         if self._lanes.count > MOST_AXES:
@@ -320,10 +321,6 @@ def _loop_ranges(items: Items) -> list[UOp]:
         if isinstance(item, Loop | Branch):
             ranges += [*([item.range] if isinstance(item, Loop) else []), *_loop_ranges(item.items)]
     return ranges
-
-
-Terms = list[tuple[V, Mask | None]]
-"""The operand of a REDUCE in each iteration, and the lanes that ran it; None for all."""
 
 
 def folded(domain: Domain[V], u: UOp, terms: Sequence[tuple[V, Mask | None]]) -> V:

@@ -18,7 +18,7 @@ from uop.interpreter.kernel.lanes import Axis, Kind, axis_name
 from uop.interpreter.kernel.schedule import is_parallel
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.spec.conditions.clauses import undefined
-from uop.spec.registry import Access
+from uop.spec.registry import AccessKind
 from uop.spec.uop import described
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ MOST_NODES = 3
 
 
 CONFLICTS = {
-    Access.READ: (Access.WRITE, Access.ADD),
-    Access.WRITE: (Access.READ, Access.WRITE, Access.ADD),
-    Access.ADD: (Access.READ, Access.WRITE),
+    AccessKind.READ: (AccessKind.WRITE, AccessKind.ADD),
+    AccessKind.WRITE: (AccessKind.READ, AccessKind.WRITE, AccessKind.ADD),
+    AccessKind.ADD: (AccessKind.READ, AccessKind.WRITE),
 }
 """Two atomic additions do not conflict (D-065)."""
 
 
-def _access(u: UOp) -> Access:
+def _access(u: UOp) -> AccessKind:
     assert u.declaration.access is not None
     return u.declaration.access
 
@@ -77,8 +77,8 @@ class Shadow:
 
     def __init__(self, size: int, name: str) -> None:
         self._size, self._name = size, name
-        self._seen: dict[tuple[Access, Axis], Array] = {}
-        self._nodes: dict[Access, dict[UOp, None]] = {access: {} for access in Access}
+        self._seen: dict[tuple[AccessKind, Axis], Array] = {}
+        self._nodes: dict[AccessKind, dict[UOp, None]] = {access: {} for access in AccessKind}
 
     def access(self, u: UOp, where: Array, reaches: Sequence[Reach]) -> None:
         """Record an access to the elements `where`; raise STORE.u2 if it races."""
@@ -103,7 +103,7 @@ class Shadow:
             self._seen[key] = np.full(self._size, NEVER, np.int64)
         seen = self._seen[key]
         position = reach.position
-        if use is Access.WRITE:
+        if use is AccessKind.WRITE:
             self._refuse(position == reach.everywhere, where, u, use, reach, position)
         else:
             before = seen[where]
@@ -111,13 +111,13 @@ class Shadow:
             position = np.where(other, reach.everywhere, position)
         seen[where] = position
         twice = seen[where] != position
-        if use is Access.WRITE:
+        if use is AccessKind.WRITE:
             self._refuse(twice, where, u, use, reach, seen[where])
         elif twice.any():
             seen[where[twice]] = np.broadcast_to(reach.everywhere, where.shape)[twice]
 
     def _refuse(
-        self, bad: Array, where: Array, u: UOp, earlier: Access, reach: Reach, before: Array
+        self, bad: Array, where: Array, u: UOp, earlier: AccessKind, reach: Reach, before: Array
     ) -> None:
         """Raise the race of the first bad element; `before` has the positions that accessed it."""
         if not bad.any():

@@ -22,7 +22,7 @@ from uop.spec.ops.effects import counter, effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.words import says
-from uop.spec.registry import Access, Clause, Constraint, OpDef, Shape, define
+from uop.spec.registry import AccessKind, Clause, Constraint, OpDef, Shape, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -183,7 +183,7 @@ effect(
     one_dtype("ATOMICADD.c2"),
     Constraint("ATOMICADD.c3", "idx and val have one shape", _shapes_differ),
     one_device("ATOMICADD.c4"),
-    access=Access.ADD,
+    access=AccessKind.ADD,
 )
 
 define(

@@ -9,7 +9,7 @@ from uop.spec.args import Arg, Device
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
-from uop.spec.registry import Access, Clause, Constraint, OpDef, define
+from uop.spec.registry import AccessKind, Clause, Constraint, OpDef, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -24,7 +24,7 @@ def effect(
     arg: type[Arg] | None = None,
     on: Callable[[Node], Device] = device.first_that_has_one,
     clauses: tuple[Clause, ...] = (),
-    access: Access | None = None,
+    access: AccessKind | None = None,
 ) -> OpDef:
     """Declare an op without a value; `on` derives its device."""
     return define(

@@ -19,7 +19,7 @@ from uop.spec.ops.effects import effect
 from uop.spec.ops.names import Op
 from uop.spec.ops.sharding import stored_off_axis
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
-from uop.spec.registry import Access, Clause, Constraint, OpDef, Shape, define
+from uop.spec.registry import AccessKind, Clause, Constraint, OpDef, Shape, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -63,7 +63,7 @@ define(
         min_max=min_max.load,
         axis=axis.load,
         gradient=gradients.load,
-        access=Access.READ,
+        access=AccessKind.READ,
         constraints=(
             has_value("LOAD.c1"),
             Constraint("LOAD.c2", "alt has the dtype of buf", _alt_differs),
@@ -92,7 +92,7 @@ effect(
     Constraint("STORE.c4", "buf is a location", _no_location),
     one_device("STORE.c5"),
     Constraint("STORE.c6", "a sharded val or gate is sharded as buf is", stored_off_axis),
-    access=Access.WRITE,
+    access=AccessKind.WRITE,
     clauses=(
         Clause("STORE.u1", "the gate is not UNSPECIFIED"),
         Clause("STORE.u2", "two accesses to one element, one of them a write, are ordered"),

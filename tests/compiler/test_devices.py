@@ -15,7 +15,7 @@ import pytest
 from kernels import argument, kernel_param, load, program, special, store
 from sharded import copy, devices, distinct, reshape
 
-from uop.compiler.execute import CopyStep, Step, open_device
+from uop.compiler.execute import CopyStep, KernelRun, open_device
 from uop.compiler.pipeline import compile, find_target
 from uop.compiler.runtime.cuda_host import Queued
 from uop.compiler.runtime.opencl import OpenCLDevice
@@ -189,7 +189,7 @@ def test_temporaries_share_memory_of_one_device_only() -> None:
         t = UOp(Op.NEG, copy(UOp(Op.CONTIGUOUS, UOp(Op.NEG, t)), f"D{k % 2}"))
     found = compile(t, "cuda-host").executable
     for step in found.steps:
-        if isinstance(step, Step):
+        if isinstance(step, KernelRun):
             assert {found.places[b] for b in step.buffers.values()} == {step.place}
     np.testing.assert_array_equal(ran(t, {0: distinct((4,))}), distinct((4,)))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from imported import imported
 
-from uop.conformance.finding_runs import Run, runs, scripts, shown, skipped, with_tables
+from uop.conformance.finding_runs import ScriptRun, runs, scripts, shown, skipped, with_tables
 from uop.conformance.finding_systems import (
     FOLDER,
     GROUPS,
@@ -106,6 +106,6 @@ def test_a_script_is_skipped_without_its_library_in_its_version(tmp_path: Path) 
 def test_a_script_is_wrong_right_or_crashes(
     tmp_path: Path, code: str, wrong: bool | None, output: str
 ) -> None:
-    run: Run = runs("numpy", [write(tmp_path, "numpy 0.1", code).path])["a"]
+    run: ScriptRun = runs("numpy", [write(tmp_path, "numpy 0.1", code).path])["a"]
     assert run.wrong is wrong
     assert run.output.startswith(output)

@@ -22,7 +22,7 @@ from uop.conformance.backends.tinygrad_library import TARGETS
 from uop.conformance.finding_runs import (
     ENVIRONMENTS,
     FindingScript,
-    Run,
+    ScriptRun,
     read,
     runs,
     scripts,
@@ -223,7 +223,7 @@ def test_the_table_of_the_readme_names_each() -> None:
 
 
 def test_a_table_shows_what_is_wrong_in_bold() -> None:
-    results = {"X": {f.name: Run(f.kind == "A", "a|b") for f in SCRIPTS}}
+    results = {"X": {f.name: ScriptRun(f.kind == "A", "a|b") for f in SCRIPTS}}
     lines = table(results).splitlines()
     heads = [line.removeprefix("### ") for line in lines if line.startswith("#")]
     assert heads == list(GROUPS.values())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from uop.conformance.report.comparison import Outcome
+from uop.conformance.report.comparison import VoteOutcome
 from uop.conformance.report.format import read_report
 from uop.conformance.report.model import Report
 
@@ -31,7 +31,7 @@ def test_the_case_of_a_cause_is_judged_on_all_backends(uop: Any, tmp_path: Path)
     assert report.vote.cases
     failed = {failure.id for failure in report.failures}
     for case in report.vote.cases:
-        assert (case.verdict, case.odd, case.id in failed) == (Outcome.ODD, (WRONG,), True)
+        assert (case.verdict, case.odd, case.id in failed) == (VoteOutcome.ODD, (WRONG,), True)
         assert case.says["adversary"] == "accepted"
     assert f"not started: {missing}: " in outcome.out
     assert "odd one out on graph/MIXED/" in outcome.out
@@ -50,7 +50,7 @@ def test_all_draw_the_same_programs_and_have_folders_of_their_own(uop: Any, tmp_
         assert folders == {tmp_path / "found" / one.options.backend.replace(":", "-")}
         assert all(Path(failure.repro).is_file() for failure in one.failures)
     assert report.vote is not None
-    assert {case.verdict for case in report.vote.cases} == {Outcome.SUSPECT}
+    assert {case.verdict for case in report.vote.cases} == {VoteOutcome.SUSPECT}
     assert "interpreter suspect on graph/MIXED/" in outcome.out
     again = uop("fuzz", WRONG, TOO, "--time", "10m", *WORDS, "--output", tmp_path / "found")
     for one in (first, second):

@@ -8,7 +8,7 @@ import pytest
 from reports import CRASHED, FAILED, PASSED, SKIPPED, report
 
 from uop.conformance.judging.verdict import Verdict
-from uop.conformance.report.comparison import Outcome
+from uop.conformance.report.comparison import VoteOutcome
 from uop.conformance.report.format import as_json
 from uop.conformance.report.vote import polled, results_in, vote_lines, voted
 
@@ -30,21 +30,21 @@ ONE, TWO = wrong("1"), wrong("2")
 @pytest.mark.parametrize(
     ("verdicts", "outcome", "odd"),
     [
-        ([ONE, RIGHT], Outcome.ODD, "a"),
-        ([RIGHT, DEAD, RIGHT], Outcome.ODD, "b"),
-        ([ONE, ONE, RIGHT, RIGHT], Outcome.ODD, "ab"),
-        ([ONE, TWO, RIGHT, RIGHT], Outcome.ODD, "ab"),
-        ([ONE, ONE], Outcome.SUSPECT, ""),
-        ([ONE, ONE, LEFT_OUT], Outcome.SUSPECT, ""),
-        ([ONE, TWO, ONE, ONE], Outcome.SUSPECT, "b"),
-        ([ONE, RIGHT, ONE, ONE], Outcome.SUSPECT, "b"),
-        ([ONE], Outcome.NONE, "a"),
-        ([ONE, LEFT_OUT], Outcome.NONE, "a"),
-        ([ONE, TWO], Outcome.NONE, "ab"),
-        ([ONE, ONE, RIGHT], Outcome.NONE, "ab"),
+        ([ONE, RIGHT], VoteOutcome.ODD, "a"),
+        ([RIGHT, DEAD, RIGHT], VoteOutcome.ODD, "b"),
+        ([ONE, ONE, RIGHT, RIGHT], VoteOutcome.ODD, "ab"),
+        ([ONE, TWO, RIGHT, RIGHT], VoteOutcome.ODD, "ab"),
+        ([ONE, ONE], VoteOutcome.SUSPECT, ""),
+        ([ONE, ONE, LEFT_OUT], VoteOutcome.SUSPECT, ""),
+        ([ONE, TWO, ONE, ONE], VoteOutcome.SUSPECT, "b"),
+        ([ONE, RIGHT, ONE, ONE], VoteOutcome.SUSPECT, "b"),
+        ([ONE], VoteOutcome.NONE, "a"),
+        ([ONE, LEFT_OUT], VoteOutcome.NONE, "a"),
+        ([ONE, TWO], VoteOutcome.NONE, "ab"),
+        ([ONE, ONE, RIGHT], VoteOutcome.NONE, "ab"),
     ],
 )
-def test_the_votes_on_a_case(verdicts: list[Verdict], outcome: Outcome, odd: str) -> None:
+def test_the_votes_on_a_case(verdicts: list[Verdict], outcome: VoteOutcome, odd: str) -> None:
     reports = [report(v, backend=name) for name, v in zip("abcd", verdicts, strict=False)]
     found = voted(ID, results_in(reports, ID))
     assert (found.verdict, found.odd) == (outcome, tuple(odd))
@@ -52,9 +52,9 @@ def test_the_votes_on_a_case(verdicts: list[Verdict], outcome: Outcome, odd: str
 
 def test_the_interpreter_has_one_vote_itself_judged_or_not() -> None:
     reports = [report(RIGHT, backend="interpreter"), report(ONE, backend="a")]
-    assert voted(ID, results_in(reports, ID)).verdict is Outcome.NONE
+    assert voted(ID, results_in(reports, ID)).verdict is VoteOutcome.NONE
     reports.append(report(RIGHT, backend="b"))
-    assert voted(ID, results_in(reports, ID)).verdict is Outcome.ODD
+    assert voted(ID, results_in(reports, ID)).verdict is VoteOutcome.ODD
 
 
 def test_a_poll_tells_every_case_that_failed_somewhere() -> None:

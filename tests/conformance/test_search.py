@@ -52,7 +52,7 @@ class Faked(Search):
         super().__init__(ROOT, INPUTS, "cuda-host", 2, limit)
         self.times = times
 
-    def _answer(self, trial: search.Trial) -> Timed | wire.Refused:
+    def _answer(self, trial: search.Proposal) -> Timed | wire.Refused:
         found = self.times.get(trial.sequences[0], 9.0)
         if callable(found):
             found()

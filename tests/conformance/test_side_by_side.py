@@ -28,7 +28,7 @@ from uop.conformance.compare.page import page
 from uop.conformance.compare.text import lines_of
 from uop.conformance.judging.lowering import LEAVES_OUT
 from uop.conformance.judging.verdict import Status
-from uop.conformance.report.comparison import Outcome
+from uop.conformance.report.comparison import VoteOutcome
 from uop.conformance.report.format import as_json, parse_report, read_report, report_text
 from uop.conformance.report.model import Report
 from uop.conformance.report.origin import Origin
@@ -183,9 +183,9 @@ def test_the_votes_count_what_came() -> None:
     fails = replace(TRIED, status=Status.FAILED, gives="0x1p+1")
     alike = [failing(), ran(name="b", tried=(fails,)), ran(name="c", tried=(fails,))]
     (row,) = disagreements(alike)
-    assert row.vote.verdict is Outcome.SUSPECT
+    assert row.vote.verdict is VoteOutcome.SUSPECT
     (row,) = disagreements([failing(), *(ran(name=n, tried=(TRIED,)) for n in "bc")])
-    assert (row.vote.verdict, row.vote.odd) == (Outcome.ODD, ("some",))
+    assert (row.vote.verdict, row.vote.odd) == (VoteOutcome.ODD, ("some",))
     assert compared([failing(), ran(name="b", tried=(TRIED,))]).vote is not None
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from uop.compiler.rewriting.rewrite import Fired, unobserved
 from uop.compiler.stages.rangeify.lower import unsigned
-from uop.compiler.validity import TRUE, Split, Validity, absent, both, expand, full
+from uop.compiler.validity import TRUE, Masked, Validity, absent, both, expand, full
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, GetTupleArg, ParamArg, ReduceArg, arg_of
 from uop.spec.conditions.labels import CALLIFY_TARGET
 from uop.spec.dtype import dtypes
@@ -200,7 +200,7 @@ class Steps:
         """Copy parts of a value to other devices: each from a buffer there to one here. What is
         absent stays absent, by its mask.
         """
-        parts: dict[UOp, Split] = {}
+        parts: dict[UOp, Masked] = {}
         for u in loads:
             source = u.src[0]
             if source not in self.values:

@@ -139,7 +139,7 @@ other one has less than `BUSY` parallel iterations: then its elements are comput
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class Partition:
     """The kernels of a function."""
 
     kernels: Sequence[Kernel]
@@ -148,14 +148,14 @@ class Split:
     """The values that kernels read from memory."""
 
 
-def split(roots: Sequence[UOp]) -> Split:
+def split(roots: Sequence[UOp]) -> Partition:
     """Split a function with these results."""
     order = toposort(roots, operands)
     walk = _Walk(costs_of(order), _places(order), set(roots))
     for u in reversed(order):
         walk.visit(u)
     kernels = [kernel for kernel in reversed(walk.kernels) if kernel.values]
-    return Split(sorted(kernels, key=lambda kernel: -kernel.depth), walk.stored)
+    return Partition(sorted(kernels, key=lambda kernel: -kernel.depth), walk.stored)
 
 
 def _places(order: Sequence[UOp]) -> set[UOp]:

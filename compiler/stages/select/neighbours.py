@@ -19,8 +19,6 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
 from uop.spec.walk import rebuild
 
-Terms = frozenset[tuple[UOp, int]]
-
 
 @dataclass(frozen=True, slots=True)
 class _Run:
@@ -28,7 +26,7 @@ class _Run:
 
     op: Op
     memory: UOp
-    terms: Terms
+    terms: frozenset[tuple[UOp, int]]
     gate: UOp | None
 
 

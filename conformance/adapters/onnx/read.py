@@ -11,7 +11,7 @@ from uop.conformance.adapters.onnx import ops as ops
 from uop.conformance.adapters.onnx.dtypes import dtype_of, stored
 from uop.conformance.adapters.onnx.package import decode_error, onnx
 from uop.conformance.adapters.onnx.rules import constant
-from uop.conformance.adapters.onnx.walk import Scope, Walk
+from uop.conformance.adapters.onnx.walk import ModelWalk, Scope
 from uop.conformance.checks import OptionError
 from uop.interpreter.frontend import NumpyEvaluator
 from uop.interpreter.numeric.storage import Array
@@ -76,7 +76,7 @@ def from_onnx(
         raise OptionError(f"static: expected inputs of the model; found {strange[0]!r}")
     slots = {name: k for k, name in enumerate(name for name in declared if name not in static)}
     functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
-    walk = Walk(functions, {slot: name for name, slot in slots.items()}, folder)
+    walk = ModelWalk(functions, {slot: name for name, slot in slots.items()}, folder)
     with using(NumpyEvaluator()):
         scope: Scope = {name: _static(declared[name], array) for name, array in static.items()}
         for name, slot in slots.items():

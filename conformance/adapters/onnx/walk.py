@@ -134,7 +134,7 @@ class UnknownError(UnsupportedError):
 
 
 @dataclass(slots=True)
-class Walk:
+class ModelWalk:
     """A walk over the graphs of one model."""
 
     functions: Mapping[tuple[str, str, str], Any]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from uop.compiler.validity import Validity
 from uop.conformance.adapters.stablehlo.flat import Flat, FlatTensor
 from uop.conformance.adapters.stablehlo.write import FlatBuilder
-from uop.conformance.adapters.walk import Walk, values_of
+from uop.conformance.adapters.walk import BuilderWalk, values_of
 from uop.interpreter.frontend import NumpyEvaluator
 from uop.spec.args import Device
 from uop.spec.dtype import DType
@@ -46,7 +46,7 @@ def flat(trace: Trace) -> Flat:
     values = values_of(UOp(Op.TUPLE, *replaced))
     held = {slot: data for node in nodes for slot, data in contents(node).items()}
     builder = _TracedBuilder(held, trace.outputs[0].device)
-    walk = Walk(builder)
+    walk = BuilderWalk(builder)
     for call, operand in zip(called, values, strict=False):
         x = walk.value(operand)
         builder.results[call.slot] = builder.add(call.image, [x], x.dtype, x.shape)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from uop.conformance.report.html.markup import Html, in_id, tag
-from uop.conformance.report.model import Cell, Place, Report
+from uop.conformance.report.model import Cell, CellPlace, Report
 from uop.conformance.report.text import COLUMNS
 from uop.conformance.suite.case import ALL_LEVELS
 
@@ -111,6 +111,6 @@ def _cell(name: str, dtype: str, cells: Cells) -> Html:
     return f'<td class="{CLASSES[worst.state]}{group}" title="{escape(title)}">{inside}</td>'
 
 
-def anchor(report: int, place: Place) -> str:
+def anchor(report: int, place: CellPlace) -> str:
     """The element id of a failed cell in the failures section."""
     return in_id(f"f{report}-{'-'.join(place)}")

@@ -208,8 +208,7 @@ def _some(mask: Mask) -> Mask:
     return np.asarray(mask.any(axis=0))
 
 
-FloatFold = Callable[[Op, DType, Profile, Terms], Sets]
-FLOAT_FOLDS: dict[Op, FloatFold] = {
+FLOAT_FOLDS: dict[Op, Callable[[Op, DType, Profile, Terms], Sets]] = {
     Op.ADD: _float_sum,
     Op.MUL: _float_product,
     Op.MAX: _float_maximum,

@@ -17,7 +17,7 @@ from uop.spec.frontend.tensor import Tensor
 
 Function = Callable[[Tensor], Tensor]
 State = tuple[Tensor, ...]
-Step = Callable[[Tensor, State], State]
+NextState = Callable[[Tensor, State], State]
 """From the input of a step and the state, whose first part is the output, to the next state."""
 
 
@@ -119,7 +119,7 @@ def unrolled(
     return [y, *last]
 
 
-StepOf = Callable[[int], Step]
+StepOf = Callable[[int], NextState]
 """The step of a direction."""
 
 
@@ -151,7 +151,7 @@ def rnn(
     *,
     about: Layer,
 ) -> list[Tensor]:
-    def step_of(turn: int) -> Step:
+    def step_of(turn: int) -> NextState:
         (f,) = about.functions(turn, "Tanh")
         wb, rb = _biases(bias, x, turn, 1)
         return lambda part, state: (f(part @ w[turn].T + state[0] @ r[turn].T + wb + rb),)
@@ -171,7 +171,7 @@ def gru(
     about: Layer,
     linear_before_reset: int = 0,
 ) -> list[Tensor]:
-    def step_of(turn: int) -> Step:
+    def step_of(turn: int) -> NextState:
         f, g = about.functions(turn, "Sigmoid", "Tanh")
         biases = _biases(bias, x, turn, 3)
         columns = _gates(r[turn].T, 3)
@@ -206,7 +206,7 @@ def lstm(
     about: Layer,
     input_forget: int = 0,
 ) -> list[Tensor]:
-    def step_of(turn: int) -> Step:
+    def step_of(turn: int) -> NextState:
         f, g, h = about.functions(turn, "Sigmoid", "Tanh", "Tanh")
         biases = _biases(bias, x, turn, 4)
         none = [full((), 0, x.dtype)] * 3

@@ -25,7 +25,7 @@ def from_stablehlo(text: str) -> UOp:
     the op and its place, for a module without an image: dynamic dimensions, loops, sorting, complex
     numbers, random numbers, communication.
     """
-    reader = _Reader(library())
+    reader = _ModuleReader(library())
     module = reader.library.parsed(text)
     with reader.library.context:
         functions = [o.operation for o in module.body.operations]
@@ -43,7 +43,7 @@ class _PlacedError(UnsupportedError):
     """An error that names an op and its place."""
 
 
-class _Reader:
+class _ModuleReader:
     """The values of the functions that are being read, by their values in MLIR."""
 
     def __init__(self, library: Library) -> None:

@@ -112,7 +112,7 @@ def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
 
 def _sharded(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Build a random graph on shards: ops that keep them, folds, and copies to other devices."""
-    walk = Walk(choices, dtype, vocabulary)
+    walk = ShardedGraph(choices, dtype, vocabulary)
     for _ in range(40):
         if len(walk.made) >= 12:
             break
@@ -122,7 +122,7 @@ def _sharded(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
 
 
 @dataclass(slots=True)
-class Walk:
+class ShardedGraph:
     """A graph under construction, all of whose inputs are split over the same devices."""
 
     choices: Choices
@@ -196,7 +196,7 @@ class Walk:
         return UOp(Op.SINK, *stores) if stores else None
 
 
-def elementwise(w: Walk) -> UOp:
+def elementwise(w: ShardedGraph) -> UOp:
     u = w.take()
     unary, binary = (ops(u.dtype, w.vocabulary) for ops in (unary_ops, binary_ops))
     if chance(w.choices, 30) and unary:
@@ -205,14 +205,14 @@ def elementwise(w: Walk) -> UOp:
     return UOp(pick(w.choices, whole), u, w.other(u)) if whole else turned(w)
 
 
-def turned(w: Walk) -> UOp:
+def turned(w: ShardedGraph) -> UOp:
     u = w.take()
     if chance(w.choices, 40):
         return nodes.flip(u, (chance(w.choices, 50) for _ in u.shape))
     return random_permute(w.choices, u)
 
 
-def reshaped(w: Walk) -> UOp:
+def reshaped(w: ShardedGraph) -> UOp:
     """Reshape two axes into one, or one into two."""
     u = w.take()
     k = w.choices.below(len(u.shape))
@@ -223,7 +223,7 @@ def reshaped(w: Walk) -> UOp:
     return nodes.reshape(u, (*before, outer, size // outer, *behind))
 
 
-def resized(w: Walk) -> UOp:
+def resized(w: ShardedGraph) -> UOp:
     """Take a part along one axis, or pad with zeros."""
     u = w.take()
     k = w.choices.below(len(u.shape))
@@ -234,7 +234,7 @@ def resized(w: Walk) -> UOp:
     return nodes.shrink(u, offset, (s - (before + 1) * (a == k) for a, s in enumerate(u.shape)))
 
 
-def folded(w: Walk) -> UOp:
+def folded(w: ShardedGraph) -> UOp:
     """Fold some axes, maybe that of the shards; then every device has the result."""
     u = w.take()
     axes = tuple(k for k in range(len(u.shape)) if chance(w.choices, 50)) or (0,)
@@ -243,7 +243,7 @@ def folded(w: Walk) -> UOp:
     )
 
 
-def copied(w: Walk) -> UOp:
+def copied(w: ShardedGraph) -> UOp:
     """Copy to other devices, to one, or split anew along another axis."""
     u = w.take()
     if chance(w.choices, 50):
@@ -253,7 +253,7 @@ def copied(w: Walk) -> UOp:
     return UOp(Op.LOAD, u, arg=LoadArg(target))
 
 
-def replicate(w: Walk) -> UOp:
+def replicate(w: ShardedGraph) -> UOp:
     """Return a whole copy for each device."""
     u = w.take()
     return nodes.reshape(
@@ -261,12 +261,12 @@ def replicate(w: Walk) -> UOp:
     )
 
 
-def stacked(w: Walk) -> UOp:
+def stacked(w: ShardedGraph) -> UOp:
     u = w.take()
     return UOp(Op.STACK, u, w.other(u))
 
 
-TABLE: tuple[tuple[Callable[[Walk], UOp], int], ...] = (
+TABLE: tuple[tuple[Callable[[ShardedGraph], UOp], int], ...] = (
     (elementwise, 8),
     (turned, 2),
     (reshaped, 2),

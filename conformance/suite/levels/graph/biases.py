@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from uop.conformance.suite.choices import between, chance, pick
 from uop.conformance.suite.levels import nodes
-from uop.conformance.suite.levels.graph.growth import Growth, Step, is_narrow_number, on_candidate
+from uop.conformance.suite.levels.graph.growth import (
+    Growth,
+    GrowthStep,
+    is_narrow_number,
+    on_candidate,
+)
 from uop.conformance.suite.levels.graph.steps import (
     FOLDS,
     binary_ops,
@@ -176,7 +181,7 @@ def with_constants(g: Growth, u: UOp) -> UOp | None:
     return UOp(op, *either_way(g.choices, UOp(op, u, first), second))
 
 
-def aimed(declaration: OpDef, dtype: DType) -> Step:
+def aimed(declaration: OpDef, dtype: DType) -> GrowthStep:
     """Return a step that puts one op on values of one dtype, or on an input if there is none."""
     dts = operand_dtypes(declaration, dtype)
 

@@ -268,15 +268,15 @@ def result_on(root: UOp, inputs: Mapping[int, Array]) -> FullOutput | None:
         return None
 
 
-Step = Callable[[Growth], UOp | None]
+GrowthStep = Callable[[Growth], UOp | None]
 """Puts a few ops on candidates and returns the result, or None where nothing fits."""
 StepOn = Callable[[Growth, UOp], UOp | None]
 
 
-def on_candidate(fits: Callable[[Growth, UOp], bool]) -> Callable[[StepOn], Step]:
+def on_candidate(fits: Callable[[Growth, UOp], bool]) -> Callable[[StepOn], GrowthStep]:
     """Decorate a function of a candidate that fits; without one the step returns None."""
 
-    def decorated(build: StepOn) -> Step:
+    def decorated(build: StepOn) -> GrowthStep:
         @wraps(build)
         def step(g: Growth) -> UOp | None:
             u = g.take(lambda v: fits(g, v))

@@ -12,7 +12,13 @@ import numpy as np
 
 from uop.conformance.suite.choices import Choices, between, chance, pick, weighted
 from uop.conformance.suite.levels.graph import intervals, views
-from uop.conformance.suite.levels.graph.growth import Growth, Step, is_long, is_number, on_candidate
+from uop.conformance.suite.levels.graph.growth import (
+    Growth,
+    GrowthStep,
+    is_long,
+    is_number,
+    on_candidate,
+)
 from uop.conformance.suite.levels.graph.random_graph import bases_in, on_data, rooted
 from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.nodes import cast, fold
@@ -149,7 +155,7 @@ def converted(g: Growth, u: UOp) -> UOp | None:
     return cast(cast(u, pick(g.choices, smaller)), u.dtype)
 
 
-TABLE: tuple[tuple[Step, int], ...] = (
+TABLE: tuple[tuple[GrowthStep, int], ...] = (
     (arithmetic, 8),
     (division, 3),
     (comparison, 3),

@@ -11,7 +11,7 @@ import numpy as np
 from uop.conformance.suite.case import Batch, Evaluated, Source
 from uop.conformance.suite.choices import Choices, between, chance, weighted
 from uop.conformance.suite.levels.graph import biases, steps, views
-from uop.conformance.suite.levels.graph.growth import Growth, Step, result_on
+from uop.conformance.suite.levels.graph.growth import Growth, GrowthStep, result_on
 from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.nodes import after, flip_all, outputs, shrink, store
 from uop.conformance.suite.values import Draw, draw_mixed, draw_special
@@ -53,7 +53,7 @@ ARITHMETIC = ((steps.binary, 8), (steps.unary, 3), (steps.ternary, 3))
 CHOOSING = ((steps.compare, 2), (steps.select, 3), (steps.gated, 1))
 MOVING = ((views.view, 3), (steps.gather, 1), (steps.joined, 1), (steps.copied, 1))
 CONVERTING = ((steps.convert, 4), (steps.reinterpret, 2))
-ANYTHING: tuple[tuple[Step, int], ...] = (
+ANYTHING: tuple[tuple[GrowthStep, int], ...] = (
     *ARITHMETIC,
     *CHOOSING,
     *MOVING,
@@ -63,7 +63,7 @@ ANYTHING: tuple[tuple[Step, int], ...] = (
 )
 
 
-NEEDS: dict[Step, tuple[Op, ...]] = {
+NEEDS: dict[GrowthStep, tuple[Op, ...]] = {
     steps.select: (Op.WHERE,),
     steps.gated: (Op.LOAD,),
     steps.gather: (Op.INDEX,),
@@ -85,7 +85,7 @@ class Flavour:
 
     homes: tuple[DType, ...]
     palette: tuple[DType, ...]
-    table: tuple[tuple[Step, int], ...]
+    table: tuple[tuple[GrowthStep, int], ...]
     counts: tuple[int, int, int] = (2, 24, 240)
     draw: Draw = draw_mixed
     """The data of the first inputs."""

@@ -112,7 +112,7 @@ def table(name: str) -> dict[str, dict[str, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PatternRow:
     """A pattern of the table, with its place among those of a dtype.
 
     Where it converts to any dtype, its variants convert to others.
@@ -129,13 +129,15 @@ class Row:
 
 
 @cache
-def rewrites(dtype: DType, vocabulary: Vocabulary, name: str = "rewrites") -> tuple[Row, ...]:
+def rewrites(
+    dtype: DType, vocabulary: Vocabulary, name: str = "rewrites"
+) -> tuple[PatternRow, ...]:
     """Return the patterns that a dtype and a vocabulary have, from its share on; variants last."""
     kind = dtype.kind.value
     listed = [p for section, rows in table(name).items() if kind in SECTIONS[section] for p in rows]
     if not vocabulary.is_whole:
         listed = [p for p in listed if built(p, dtype, vocabulary, 0) is not None]
-    rows = [Row(p, place) for place, p in enumerate(listed)]
+    rows = [PatternRow(p, place) for place, p in enumerate(listed)]
     begin = own_share(dtype, len(rows))
     free = [row for row in rows if _is_free(row.pattern)]
     variants = (replace(row, variant=k) for k in range(1, VARIANTS) for row in free)

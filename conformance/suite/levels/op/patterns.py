@@ -37,10 +37,10 @@ class Pattern(Enum):
 
 
 EQUAL, MISSING, ONE, SCALAR, CONSTANT = Pattern
-Row = tuple[Pattern, ...]
+Patterns = tuple[Pattern, ...]
 """The pattern of each operand."""
 
-ROWS: dict[int, tuple[Row, ...]] = {
+ROWS: dict[int, tuple[Patterns, ...]] = {
     1: ((EQUAL,), (SCALAR,)),
     2: (
         *((SCALAR, EQUAL), (MISSING, ONE), (CONSTANT, EQUAL)),
@@ -52,7 +52,7 @@ ROWS: dict[int, tuple[Row, ...]] = {
     ),
 }
 """Rows by the number of operands; in them each operand has every pattern."""
-CHAINS: dict[int, tuple[tuple[Pattern, tuple[Row, ...]], ...]] = {
+CHAINS: dict[int, tuple[tuple[Pattern, tuple[Patterns, ...]], ...]] = {
     2: (
         (SCALAR, ((ONE,), (MISSING,), (EQUAL,))),
         (CONSTANT, ((MISSING,), (SCALAR,), (ONE,), (CONSTANT,))),
@@ -116,7 +116,7 @@ class _Operands:
         # The second operand of a quotient or a shift must fit, so no chain goes through it.
         self.through = 0 if DECLARATIONS[op].is_partial else len(dts) - 1
 
-    def applied(self, row: Row) -> UOp:
+    def applied(self, row: Patterns) -> UOp:
         """Apply the op to operands in these patterns."""
         return UOp(self.op, *(self._operand(k, pattern) for k, pattern in enumerate(row)))
 
@@ -143,7 +143,7 @@ class _Operands:
         half = len(results) // 2
         return UOp(self.op, self._joined(results[:half]), self._joined(results[half:]))
 
-    def _chained(self, start: Pattern, rows: Sequence[Row]) -> UOp:
+    def _chained(self, start: Pattern, rows: Sequence[Patterns]) -> UOp:
         """Apply the op to its own results, with other operands in the patterns of each row."""
         value = self._operand(self.through, start)
         for row in rows:
@@ -152,7 +152,7 @@ class _Operands:
             value = UOp(self.op, *operands)
         return value
 
-    def _others(self, row: Row) -> list[UOp]:
+    def _others(self, row: Patterns) -> list[UOp]:
         """Return the operands that no chain goes through, in the patterns of a row."""
         places = [k for k in range(len(self.dts)) if k != self.through]
         return [self._operand(k, pattern) for k, pattern in zip(places, row, strict=False)]
