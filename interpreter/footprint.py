@@ -19,6 +19,7 @@ from uop.spec.args import AddrSpace
 from uop.spec.conditions.clauses import lacking
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
+from uop.spec.kernel.forms import closed_by
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def check_kernel(order: Sequence[UOp], axes: Sequence[Axis]) -> None:
     live, most = 0, limit()
     for u in order:
         own = frozenset({u}) if u in sizes else frozenset()
-        closed = frozenset(u.src[1:]) if u.op in (Op.REDUCE, Op.END) else frozenset()
+        closed = frozenset(closed_by(u))
         around = frozenset().union(*(depends.get(s, frozenset()) for s in u.src)) | own
         # Memory of a group or of a work item: one each at most.
         private = u.op is Op.BUFFER and u.addrspace is not AddrSpace.GLOBAL

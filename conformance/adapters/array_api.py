@@ -14,7 +14,7 @@ from uop.conformance.adapters.builder import Builder
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.dtype import DType
 from uop.spec.ops.names import Op
-from uop.spec.registry import Shape
+from uop.spec.registry import DECLARATIONS, Shape
 
 FUNCTIONS: Mapping[Op, str] = {
     **{Op.ADD: "add", Op.SUB: "subtract", Op.MUL: "multiply", Op.DIV: "divide"},
@@ -83,7 +83,7 @@ class ArrayBuilder(Builder[Any]):
     def elementwise(self, op: Op, dtype: DType, xs: Sequence[Any]) -> Any:
         if op is Op.CAST:
             return self.library.astype(xs[0], np_dtype(dtype))
-        if op in (Op.SHL, Op.SHR):
+        if DECLARATIONS[op].is_shift:
             xs = xs[0], self.library.astype(xs[1], xs[0].dtype)
         return getattr(self.library, {**FUNCTIONS, **OPTIONAL}[op])(*xs)
 

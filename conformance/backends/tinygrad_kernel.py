@@ -21,6 +21,7 @@ from uop.spec.args import AddrSpace, BufferArg, ConstArg, ReduceArg, SpecialArg,
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import base_of, slot_of
+from uop.spec.kernel.forms import closed_by
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -108,7 +109,7 @@ class Body:
 
 def refuse_unusual(order: Sequence[UOp]) -> None:
     """UnsupportedError for loops and orders that tinygrad's scheduler makes no kernel of."""
-    closed = [r for u in order if u.op in (Op.END, Op.REDUCE) for r in u.src[1:]]
+    closed = [r for u in order for r in closed_by(u)]
     if len(set(closed)) < len(closed):
         raise UnsupportedError("tinygrad is handed kernels that close each RANGE once")
     for u in order:

@@ -14,6 +14,7 @@ from uop.spec.args import AddrSpace, AxisType, ConstArg, RangeArg, arg_of
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.graph import base_of
+from uop.spec.kernel.forms import closed_by
 from uop.spec.kernel.listing import BLOCK_ENDS, BLOCK_STARTS
 from uop.spec.ops.names import Op
 from uop.spec.walk import toposort
@@ -109,11 +110,6 @@ def of_graph(body: UOp, *, one_after_the_other: bool = False) -> Items:
 def executed_sources(u: UOp) -> tuple[UOp, ...]:
     """Return the sources that run: none below an END or REDUCE over an empty range."""
     return () if any(has_fixed_bound(r) and bound(r) == 0 for r in closed_by(u)) else u.src
-
-
-def closed_by(u: UOp) -> tuple[UOp, ...]:
-    """Return the RANGEs that an END or REDUCE closes."""
-    return u.src[1:] if u.op in (Op.END, Op.REDUCE) else ()
 
 
 def has_fixed_bound(u: UOp) -> bool:

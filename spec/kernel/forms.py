@@ -162,6 +162,11 @@ def open_ranges(order: Order) -> dict[UOp, frozenset[UOp]]:
     return inside
 
 
+def closed_by(u: UOp) -> tuple[UOp, ...]:
+    """The RANGEs that an END or REDUCE closes."""
+    return u.src[1:] if u.op in (Op.END, Op.REDUCE) else ()
+
+
 def _may_have_shape(u: UOp) -> bool:
     """Whether it is a memory location or a shape operand."""
     return u.declaration.is_source or u.op in (Op.AFTER, Op.STACK)
@@ -251,7 +256,7 @@ def _left_open(nodes: BodyNodes) -> UOp | None:
 def _closed_twice(nodes: BodyNodes) -> UOp | None:
     closed: set[UOp] = set()
     for u in nodes.of(Op.REDUCE, Op.END):
-        for r in u.src[1:] if u.op is Op.REDUCE else u.src[1:2]:
+        for r in closed_by(u):
             if r in closed:
                 return u
             closed.add(r)

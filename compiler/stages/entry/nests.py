@@ -17,7 +17,7 @@ from uop.compiler.stages.select.launch import is_work_item
 from uop.spec.args import AddrSpace, AxisType, RangeArg
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import accessed, base_of, kernels, over, slot_of
-from uop.spec.kernel.forms import open_ranges
+from uop.spec.kernel.forms import closed_by, open_ranges
 from uop.spec.kernel.loops import with_joined_loops
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -45,7 +45,7 @@ def split_nests(root: UOp, fits: Fits) -> UOp:
 def _closed_once(body: UOp) -> UOp:
     """Join the loops of a RANGE, and give those that are apart a RANGE each."""
     order = body.toposort()
-    closed = [r for u in order if u.op in (Op.END, Op.REDUCE) for r in u.src[1:]]
+    closed = [r for u in order for r in closed_by(u)]
     if len(set(closed)) == len(closed) and not any(map(_loops_to_fold, order)):
         return body
     return _apart(with_joined_loops(body))
@@ -66,10 +66,9 @@ def _apart(body: UOp) -> UOp:
 
     def apart(u: UOp, src: list[UOp]) -> UOp:
         v = u.with_src(src)
-        if u.op in (Op.END, Op.REDUCE):
-            again = closed.intersection(v.src[1:]).union(_loops_to_fold(v))
-            v = _over_copies(v, again, fresh) if again else v
-            closed.update(v.src[1:])
+        again = closed.intersection(closed_by(v)).union(_loops_to_fold(v))
+        v = _over_copies(v, again, fresh) if again else v
+        closed.update(closed_by(v))
         return v
 
     after = rebuild(body, apart)

@@ -17,7 +17,7 @@ from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
-from uop.spec.registry import Shape
+from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp
 
 OPSET = 22
@@ -152,7 +152,7 @@ class OnnxBuilder(Builder[Tensor]):
         if op is Op.CMPNE:
             same = self.elementwise(Op.CMPEQ, dtypes.bool, xs)
             return self.graph.node("Not", [same], dtypes.bool, x.shape)
-        if op in (Op.SHL, Op.SHR):
+        if DECLARATIONS[op].is_shift:
             return self._shifted(op, x, self._cast(xs[1], x.dtype))
         if op in (Op.TRUNC, Op.EXP2, Op.LOG2):
             return self._function(op, x)

@@ -20,7 +20,7 @@ from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import Device
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
-from uop.spec.registry import Shape
+from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp
 
 SAME: Mapping[Op, str] = {
@@ -155,7 +155,7 @@ class FlatBuilder(Builder[FlatTensor]):
             kind = "FLOAT" if x.dtype.is_float else "SIGNED" if x.dtype.is_signed else "UNSIGNED"
             has = {"direction": DIRECTIONS[op], "type": kind}
             return self.add("compare", xs, dtype, x.shape, **has)
-        if op in (Op.SHL, Op.SHR):
+        if DECLARATIONS[op].is_shift:
             xs = x, self._convert(xs[1], dtype)
         if op in SAME:
             return self.add(SAME[op], xs, dtype, x.shape)
