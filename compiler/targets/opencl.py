@@ -1,12 +1,160 @@
-"""The OpenCL C dialect, and an OpenCL device with float64 as a target."""
+"""The OpenCL C dialect with its vectors, and an OpenCL device with float64 as a target."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from uop.compiler.runtime.opencl import open_opencl
 from uop.compiler.targets.c import c_target
-from uop.compiler.targets.cstyle import Dialect
-from uop.compiler.targets.opencl_vectors import SPELLING, VECTORS
-from uop.spec.dtype import dtypes
+from uop.compiler.targets.cstyle import (
+    Dialect,
+    Operation,
+    VectorPlace,
+    VectorSpelling,
+    literal,
+    storage,
+)
+from uop.compiler.targets.prelude_vectors import FUNCTIONS, MARKS, WIDTHS
+from uop.compiler.targets.target import Vectors
+from uop.spec.dtype import DTYPES, DType, Kind, dtypes
+from uop.spec.kernel.forms import ELEMENTWISE
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
+
+FLOATS = (dtypes.float32, dtypes.float64)
+WORDS = {1: "char", 8: "char", 16: "short", 32: "int", 64: "long"}
+SIGNS = {Kind.INT: "", Kind.UINT: "u", Kind.BOOL: "u"}
+MEMORY = frozenset(DTYPES.values()) - {dtypes.void, dtypes.bool, dtypes.index}
+"""A bool in memory may be any byte, which a scalar access normalises."""
+
+
+def vector_type(dtype: DType, width: int) -> str:
+    """float8, uchar4, ..."""
+    stored = storage(dtype)
+    if stored.is_float:
+        return f"{'float' if stored is dtypes.float32 else 'double'}{width}"
+    return f"{SIGNS[stored.kind]}{WORDS[stored.bits]}{width}"
+
+
+def _infix(sign: str) -> Callable[[Operation], str]:
+    """A float operator; on integers it wraps, as their bits without sign do."""
+
+    def spelled(node: Operation) -> str:
+        a, b = node.args
+        if node.dtype.is_float:
+            return f"{a} {sign} {b}"
+        own, bits = (
+            f"as_{u}{WORDS[node.dtype.bits]}{node.width}" for u in (SIGNS[node.dtype.kind], "u")
+        )
+        return f"{own}({bits}({a}) {sign} {bits}({b}))"
+
+    return spelled
+
+
+def _cast(node: Operation) -> str:
+    (source,), (x,) = node.of, node.args
+    if storage(source) is not source:
+        return f"{source.name}_to_f32_{node.width}({x})"
+    if storage(node.dtype) is not node.dtype:
+        return f"f32_to_{node.dtype.name}_{node.width}({x})"
+    return f"convert_{vector_type(node.dtype, node.width)}({x})"
+
+
+def _bitcast(node: Operation) -> str:
+    return f"as_{vector_type(node.dtype, node.width)}({node.args[0]})"
+
+
+def _function(name: str) -> Callable[[Operation], str]:
+    return lambda node: f"{name}_{vector_type(node.dtype, node.width)}({node.args[0]})"
+
+
+def _compare(sign: str) -> Callable[[Operation], str]:
+    """A comparison gives -1 for true, as wide as its operands; a bool is 1."""
+    return lambda node: f"convert_uchar{node.width}(({node.args[0]} {sign} {node.args[1]}) & 1)"
+
+
+def _where(node: Operation) -> str:
+    """The mask is as wide as the elements that it chooses between."""
+    gate, a, b = node.args
+    mask = f"{WORDS[8 * storage(node.dtype).itemsize]}{node.width}"
+    return f"convert_{mask}({gate}) != ({mask})(0) ? {a} : {b}"
+
+
+def _bitwise(sign: str) -> Callable[[Operation], str]:
+    return lambda node: f"{node.args[0]} {sign} {node.args[1]}"
+
+
+def _load(place: VectorPlace) -> str:
+    return f"load_{MARKS[place.space]}{place.type}({place.pointer})"
+
+
+def _store(place: VectorPlace, value: str) -> str:
+    return f"store_{MARKS[place.space]}{place.type}({value}, {place.pointer});"
+
+
+OPS: Mapping[Op, Callable[[Operation], str]] = {
+    Op.ADD: _infix("+"),
+    Op.SUB: _infix("-"),
+    Op.MUL: _infix("*"),
+    Op.DIV: _infix("/"),
+    Op.NEG: lambda node: f"-{node.args[0]}",
+    Op.RECIP: lambda node: f"{literal(node.dtype, node.dtype.encode(1))} / {node.args[0]}",
+    # A comparison is the same on every device; max and fmax differ in NaN and zeros.
+    Op.MAX: lambda node: "{0} < {1} ? {1} : {0}".format(*node.args),
+    Op.MIN: lambda node: "{1} < {0} ? {1} : {0}".format(*node.args),
+    **{Op[name.upper()]: _function(name) for name in FUNCTIONS},
+    Op.AND: _bitwise("&"),
+    Op.OR: _bitwise("|"),
+    Op.XOR: _bitwise("^"),
+    Op.CMPLT: _compare("<"),
+    Op.CMPNE: _compare("!="),
+    Op.WHERE: _where,
+    Op.CAST: _cast,
+    Op.BITCAST: _bitcast,
+}
+COMPARED = frozenset({*FLOATS, dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64})
+SPELLING = VectorSpelling(
+    type=vector_type,
+    made="({0})({1})",
+    spreads=True,
+    load=_load,
+    store=_store,
+    element=lambda vector, k: f"{vector}.s{k:x}",
+    ops=OPS,
+)
+
+
+def _has(u: UOp) -> bool:
+    dtype, source = u.dtype, u.src[0].dtype
+    if u.op is Op.CAST:
+        return _converts(source, dtype)
+    if u.op is Op.BITCAST:
+        return source in MEMORY and dtype in MEMORY and source.itemsize == dtype.itemsize
+    if u.op in (Op.CMPLT, Op.CMPNE):
+        return source in COMPARED
+    if u.op is Op.WHERE:
+        # Workaround copy-beside-arithmetic: related operands are chosen between one by one.
+        computed = (b for b in u.src if b.dtype is dtype and b.op in ELEMENTWISE)
+        return dtype in MEMORY and not any(a in b.src for b in computed for a in u.src)
+    is_bitwise = u.op in (Op.AND, Op.OR, Op.XOR)
+    if not dtype.is_float and (is_bitwise or u.op in (Op.ADD, Op.SUB, Op.MUL)):
+        return dtype in MEMORY or (dtype is dtypes.bool and is_bitwise)
+    return u.op in OPS and dtype in FLOATS
+
+
+def _converts(source: DType, to: DType) -> bool:
+    """Whether a conversion is that of CAST: of a float to an integer it is not, and a small float
+    rounds from float32.
+    """
+    if not {source, to} <= MEMORY:
+        return False
+    if storage(source) is not source or storage(to) is not to:
+        return dtypes.float32 in (source, to)
+    return to.is_float or not source.is_float
+
+
+VECTORS = Vectors(size=32, registers=16, widths=WIDTHS, memory=MEMORY, has=_has, is_aligned=False)
+
 
 # Workaround contraction: the pragma.
 HEADER = """\

@@ -10,12 +10,11 @@ import numpy as np
 
 from uop.conformance.adapters.backend import Inputs, LibraryBackend, Run, imported
 from uop.conformance.adapters.cells import cells
-from uop.conformance.adapters.onnx.carriers import unsigned
 from uop.conformance.adapters.onnx.dtypes import ELEMENTS, element_of
 from uop.conformance.adapters.onnx.graph import Graph, Tensor, model
 from uop.conformance.adapters.onnx.package import TESTED, onnx
 from uop.conformance.adapters.onnx.schemas import Takes, of_schemas, operand, schema_of
-from uop.conformance.adapters.onnx.write import OnnxBuilder, written
+from uop.conformance.adapters.onnx.write import OnnxBuilder, unsigned, written
 from uop.conformance.checks import OptionError
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.dtype import DType, dtypes
