@@ -40,7 +40,7 @@ static __device__ inline f64 bits_to_f64(i64 x) {
   return __longlong_as_double(x);
 }
 #endif"""
-OPAQUE = """\
+OPAQUE_TEXT = """\
 static __device__ inline u32 opaque(u32 x) {
 #ifndef ON_HOST
   asm("" : "+r"(x));
@@ -99,7 +99,7 @@ DIALECT = Dialect(
     ),
     matrix=matrix_name,
     target="cuda",
-    declarations={"vec<": VECTOR, "bits_to_f64(": BITS_TO_F64, "opaque(": OPAQUE},
+    declarations={"vec<": VECTOR, "bits_to_f64(": BITS_TO_F64, "opaque(": OPAQUE_TEXT},
     opaque="opaque",
     warp_barrier="__syncwarp()",
     copy="copy_async({0}, {1})",

@@ -73,7 +73,7 @@ def _helper(arg: WmmaArg) -> str:
 
 
 # Older devices copy at once; `cuda-host` copies as late as it may.
-COPIES = """
+COPY_HELPERS = """
 template <class T>
 FN void copy_async(T* to, const T* from) {
 #if __CUDA_ARCH__ >= 800
@@ -95,4 +95,4 @@ FN void wait_for_copies() {
 }
 """
 
-TEXT = "\n".join(_helper(arg) for arg in sorted(MATRICES, key=matrix_name)) + COPIES
+TEXT = "\n".join(_helper(arg) for arg in sorted(MATRICES, key=matrix_name)) + COPY_HELPERS

@@ -25,7 +25,7 @@ from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Node
 
-BITS = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BITCAST})
+GIVEN_BITS = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BITCAST})
 """Ops whose result has the bits that were given."""
 LAWS = {Op.MUL: (0.0, -0.0), Op.SUB: (0.0, -0.0), Op.DIV: (1.0,)}
 """What x*0, x-x and x/x are, whatever x is."""
@@ -86,7 +86,7 @@ def is_copy(u: Node) -> bool:
 
 def reads_copy(u: Node, profile: Profile) -> bool:
     """Return whether the operand of a BITCAST is a copy, which may have made a NaN quiet."""
-    return profile.snan == "either" and u.src[0].op not in BITS
+    return profile.snan == "either" and u.src[0].op not in GIVEN_BITS
 
 
 def between(dtype: DType, profile: Profile, a: Sets, b: Sets, product: Sets) -> Sets:
@@ -145,7 +145,7 @@ def _read(u: Node, s: Node, profile: Profile, sets: Sets) -> Sets:
 def _is_unrounded(u: Node, s: Node, profile: Profile) -> bool:
     if s.dtype in profile.excess_precision:
         # Rounded is what comes from memory, from bits, or by a CAST, which asks for it.
-        rounded = (*BITS, Op.LOAD, Op.CONTIGUOUS, Op.CAST)
+        rounded = (*GIVEN_BITS, Op.LOAD, Op.CONTIGUOUS, Op.CAST)
         return any(v.op not in rounded for v in _made_by(s))
     op = u.arg.op if isinstance(u.arg, ReduceArg) else u.op
     sums = {Op.ADD, Op.SUB} & profile.contract

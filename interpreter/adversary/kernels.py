@@ -10,7 +10,7 @@ import numpy as np
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.cells import by_count
 from uop.interpreter.accepted.kernels import AcceptedValues
-from uop.interpreter.accepted.liberties import BITS
+from uop.interpreter.accepted.liberties import GIVEN_BITS
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.rules.folds import folded
 from uop.interpreter.accepted.sets import Sets, chosen, intervals, points
@@ -57,7 +57,7 @@ def _one_interval(s: Sets, random: np.random.Generator) -> Sets:
 
 def quieted(u: UOp, value: Value, profile: Profile, random: np.random.Generator) -> Value:
     """Make copies of signalling NaNs quiet at random."""
-    if profile.snan == "kept" or u.op in BITS or not u.dtype.is_float:
+    if profile.snan == "kept" or u.op in GIVEN_BITS or not u.dtype.is_float:
         return value
     loud = order.is_signalling(value.data)
     if not loud.any() or random.random() < 0.5:

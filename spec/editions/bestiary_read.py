@@ -34,7 +34,7 @@ from uop.spec.editions import bestiary_args as b
 from uop.spec.editions import bestiary_conditions as c
 from uop.spec.editions.edition import broken
 from uop.spec.errors import MalformedError, UnsupportedError
-from uop.spec.ops.codegen import PARTS
+from uop.spec.ops.codegen import PROGRAM_PARTS
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import fixed, size_of
 from uop.spec.text.codec import decode_scalar
@@ -118,7 +118,7 @@ def read_program(reading: Reading, src: Src, arg: None) -> UOp:
     sink, device, *made = src
     place(device, c.PROGRAM_DEVICE)
     found = tuple(u.op for u in made)
-    if sink.op is not Op.SINK or found != PARTS[: len(made)]:
+    if sink.op is not Op.SINK or found != PROGRAM_PARTS[: len(made)]:
         raise broken(c.PROGRAM_STAGE, " ".join(op.name for op in (sink.op, *found)))
     if len(made) < 2:
         return made[0] if made else sink

@@ -40,12 +40,12 @@ def fragment_shapes(arg: WmmaArg) -> tuple[Shape, Shape, Shape] | None:
     return (a,), (b,), (acc,)
 
 
-PARTS = (Op.LINEAR, Op.SOURCE, Op.BINARY)
+PROGRAM_PARTS = (Op.LINEAR, Op.SOURCE, Op.BINARY)
 
 
 def _wrong_parts(u: Node) -> str | None:
     found = tuple(s.op for s in u.src)
-    return None if found == PARTS else " ".join(op.name for op in found)
+    return None if found == PROGRAM_PARTS else " ".join(op.name for op in found)
 
 
 def _no_effect(u: Node) -> str | None:
@@ -121,7 +121,7 @@ def _declared_shape(u: Node) -> Shape:
     return arg_of(u, InsArg, CustomArg).shape
 
 
-OPAQUE: dict[str, Any] = {
+OF_ARG: dict[str, Any] = {
     "section": "codegen",
     "dtype": _declared_dtype,
     "shape": _declared_shape,
@@ -250,7 +250,7 @@ define(
             Clause("INS.n1", REGISTERED),
             Clause("INS.n2", "its operands have a dtype that the instruction takes"),
         ),
-        **OPAQUE,
+        **OF_ARG,
     )
 )
 
@@ -266,7 +266,7 @@ define(
             one_device("CUSTOM.c3"),
         ),
         clauses=(Clause("CUSTOM.n1", REGISTERED),),
-        **OPAQUE,
+        **OF_ARG,
     )
 )
 

@@ -26,10 +26,11 @@ from uop.spec.ops.constraints import distinct_devices, has_value
 from uop.spec.ops.effects import effect
 from uop.spec.ops.elementwise import AB, INTS_INDEX, elementwise
 from uop.spec.ops.names import Op
+from uop.spec.ops.reduce import unfolded
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.axis import shards
 from uop.spec.properties.words import says
-from uop.spec.registry import DECLARATIONS, DIVISOR_0, Constraint, OpDef, define
+from uop.spec.registry import DIVISOR_0, Constraint, OpDef, define
 
 if TYPE_CHECKING:
     from uop.spec.args import Device
@@ -112,8 +113,7 @@ def _between_elements(u: Node) -> str | None:
 
 
 def _no_fold(u: Node) -> str | None:
-    op = arg_of(u, AllReduceArg).op
-    return None if DECLARATIONS[op].identity else op.name
+    return unfolded(arg_of(u, AllReduceArg).op)
 
 
 def _no_shards(u: Node) -> str | None:

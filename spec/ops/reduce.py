@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from uop.spec.registry import Node
 
 
-def _other_op(u: Node) -> str | None:
-    op = arg_of(u, ReduceArg).op
+def unfolded(op: Op) -> str | None:
+    """The name of an op that nothing folds by."""
     return None if DECLARATIONS[op].identity else op.name
+
+
+def _other_op(u: Node) -> str | None:
+    return unfolded(arg_of(u, ReduceArg).op)
 
 
 def _wrong_axes(u: Node) -> str | None:

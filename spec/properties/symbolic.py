@@ -31,7 +31,7 @@ from uop.spec.walk import CALLS, free_params, kept_with_root, outside_bodies, re
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
-EXACT: dict[Op, Callable[..., int]] = {
+SIZE_ARITHMETIC: dict[Op, Callable[..., int]] = {
     Op.ADD: operator.add,
     Op.SUB: operator.sub,
     Op.MUL: operator.mul,
@@ -42,7 +42,7 @@ EXACT: dict[Op, Callable[..., int]] = {
 }
 """The ops that sizes are computed with."""
 
-SIZE_OPS = frozenset({*EXACT, Op.CONST, Op.PARAM})
+SIZE_OPS = frozenset({*SIZE_ARITHMETIC, Op.CONST, Op.PARAM})
 """The ops in the graph of a size."""
 
 FEW = 8
@@ -88,7 +88,7 @@ def is_size(u: UOp) -> bool:
     if u.dtype is not dtypes.index:
         return False
     nodes = toposort([u], lambda v: () if is_variable(v) else v.src)
-    return all(v.op in EXACT or v.op is Op.CONST or is_variable(v) for v in nodes)
+    return all(v.op in SIZE_ARITHMETIC or v.op is Op.CONST or is_variable(v) for v in nodes)
 
 
 def spelled(size: int | UOp) -> int | str:
@@ -317,12 +317,13 @@ def _without_numbers(root: UOp) -> UOp:
 
 def _folded(build: Builder, u: UOp) -> UOp:
     """Fold an index op on constants, if the result is an index."""
-    if u.op not in EXACT or u.dtype is not dtypes.index or any(s.op is not Op.CONST for s in u.src):
+    is_index = u.op in SIZE_ARITHMETIC and u.dtype is dtypes.index
+    if not is_index or any(s.op is not Op.CONST for s in u.src):
         return u
     numbers = [int(arg_of(s, ConstArg).value) for s in u.src]
     if u.op in FLOOR_DIVISIONS and numbers[1] == 0:
         return u
-    result = EXACT[u.op](*numbers)
+    result = SIZE_ARITHMETIC[u.op](*numbers)
     return _number(build, result) if dtypes.index.min <= result <= dtypes.index.max else u
 
 

@@ -185,7 +185,7 @@ def test_a_value_is_not_stored_by_a_kernel_that_waits_for_one_of_its_readers() -
 
 
 def test_kernels_have_a_limited_number_of_folds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(split, "FOLDS", 3)
+    monkeypatch.setattr(split, "MOST_FOLDS", 3)
     total = UOp(Op.ADD, fold(x(5, 40), 1), fold(x(5, 40), 1, op=Op.MAX))
     for k in range(4):
         total = UOp(Op.ADD, total, fold(UOp(Op.ADD, x(5, 40), const(k + 1, dtypes.int32)), 1))
@@ -244,7 +244,7 @@ COSTS: dict[str, dict[str, float]] = {
     "all-is-stored": {"split.MEMORY": 0, "split.SHORT_ROW": 0, "split.MANY_ROWS": 1 << 30},
     "rows": {"split.MEMORY": 0.5, "split.SLACK": 1 << 30},
     "no-rows": {"split.MEMORY": 0.5, "split.SLACK": 0},
-    "few-of-each": {"split.MEMORY": 1, "split.FOLDS": 1, "split.OUTPUTS": 1, "split.INDICES": 1},
+    "few-of-each": {f"split.{name}": 1 for name in ("MEMORY", "MOST_FOLDS", "OUTPUTS", "INDICES")},
     "no-fold-in-another": {"split.MEMORY": 1, "split.COSTLY_FOLD": 0},
 }
 

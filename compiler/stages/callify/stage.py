@@ -35,7 +35,7 @@ def callify(root: UOp, fired: Fired = unobserved) -> UOp:
         fired(on_single_devices.__name__, whole, plain)
     _reject_kernels(toposort([plain], _outside_kernels))
     returned = [u for u in written(plain) if u.tag != TEMPORARY]
-    return _Ordered(Steps(rewrite(plain, VIEWS, fired), returned, fired)).sink()
+    return _Ordered(Steps(rewrite(plain, DEVICE_VIEWS, fired), returned, fired)).sink()
 
 
 def inline_functions(root: UOp) -> UOp:
@@ -51,8 +51,8 @@ def decompose_view(u: UOp) -> UOp | None:
     return u.decompose()
 
 
-VIEWS = RuleSet(decompose_view)
-RULES = (inline_functions.__name__, on_single_devices.__name__, *VIEWS.names, *CONTENTS)
+DEVICE_VIEWS = RuleSet(decompose_view)
+RULES = (inline_functions.__name__, on_single_devices.__name__, *DEVICE_VIEWS.names, *CONTENTS)
 
 
 def _is_called(function: UOp) -> bool:

@@ -120,7 +120,7 @@ def _copies(order: Sequence[UOp]) -> Mapping[UOp, float]:
 
 OUTPUTS = 16
 """The most values of a kernel: a device may limit its arguments and its code."""
-FOLDS = 16
+MOST_FOLDS = 16
 """The most costly folds of a kernel, for the same reason."""
 INDICES = 8
 """The most indices at which a view of a computed value is read, without being stored."""
@@ -249,7 +249,7 @@ class _Walk:
         is_inside = not self._loops.around(site) <= kernel.all_loops
         is_idle = self._loops.iterations(kernel.outer) < BUSY
         is_slow = is_inside and is_idle and self._costs.weights[u] >= COSTLY_FOLD
-        return is_slow or kernel.folds >= FOLDS
+        return is_slow or kernel.folds >= MOST_FOLDS
 
     def _hosted(self, u: UOp, sites: Sequence[Site], loading: Sequence[Site]) -> Site:
         """Give a value to a kernel that stores it, and return the site there; the others that are

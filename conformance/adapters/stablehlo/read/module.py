@@ -13,7 +13,7 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
 
 RETURNS = ("func.return", "stablehlo.return")
-CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+CALLED = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 """By op that calls a function the attribute that names it."""
 
 
@@ -95,8 +95,8 @@ class _ModuleReader:
 
     def _results(self, op: Any) -> Sequence[Tensor]:
         inputs = [self._values[v] for v in op.operands]
-        if op.name in CALLS:
-            return self._called(op.attributes[CALLS[op.name]].value, inputs)
+        if op.name in CALLED:
+            return self._called(op.attributes[CALLED[op.name]].value, inputs)
         name = op.name.removeprefix("stablehlo.")
         if name not in RULES:
             raise UnsupportedError("it has no image")

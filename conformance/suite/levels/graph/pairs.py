@@ -23,7 +23,7 @@ from uop.conformance.suite.levels.graph.pair_forms import (
     targets,
 )
 from uop.conformance.suite.levels.graph.steps import (
-    FOLDS,
+    FOLD_OPS,
     binary_ops,
     binary_wide_ops,
     comparisons,
@@ -156,7 +156,7 @@ def _forms(dtype: DType, vocabulary: Vocabulary) -> Iterator[list[Pair]]:
     u = unary_ops(dtype, vocabulary) + unary_wide_ops(dtype, vocabulary)
     u += tuple(op for op in vocabulary.of(CONVERSIONS) if len(targets(op, dtype, vocabulary)) > 1)
     n = vocabulary.of((Op.ADD, Op.SUB, Op.MUL)) if dtype.is_float else ()
-    listed = {"f": g + c, "g": g, "c": c, "u": u, "r": vocabulary.of(FOLDS), "n": n}
+    listed = {"f": g + c, "g": g, "c": c, "u": u, "r": vocabulary.of(FOLD_OPS), "n": n}
     for places, build in FORMS:
         every = product(*(listed[place] for place in places))
         form = [Pair(build, ops) for ops in every]

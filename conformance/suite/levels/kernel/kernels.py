@@ -258,7 +258,7 @@ STAGES = {
 Each one comes with what marks its form.
 """
 
-EXACT = (*INTS, dtypes.float32, dtypes.float64)
+EXACT_DTYPES = (*INTS, dtypes.float32, dtypes.float64)
 """The dtypes on which a device has exact or correctly rounded arithmetic of its own."""
 
 
@@ -269,7 +269,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
                 args = (home, flavour_in(vocabulary, name), stage)
                 kind, counts = f"{name}-{stage}", (0, 1, 10)
                 yield group("kernel", None, home, kind, counts, _lowered, *args, needs=needs)
-    for dtype in EXACT:
+    for dtype in EXACT_DTYPES:
         for name, kernel, more in KERNELS:
             args_, needs = (dtype, vocabulary), (*KERNEL_OPS, *more)
             yield group("kernel", None, dtype, name, (1, 1, 20), kernel, *args_, needs=needs)

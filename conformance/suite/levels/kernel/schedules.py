@@ -60,7 +60,7 @@ from uop.spec.walk import outside_bodies, rebuild
 
 GRAPHS = LOWERED | {"small-floats": ("float16",)}
 """The dtypes that graphs start with, by the flavour in which they grow."""
-FOLDED = ("int8", "int32", "uint64", "bool", "float16", "float32", "float64")
+FOLD_DTYPES = ("int8", "int32", "uint64", "bool", "float16", "float32", "float64")
 KEPT = ("float16", "float32")
 TILED = ("int32", "float16", "float32")
 LENGTHENED = ("int32", "float32")
@@ -81,7 +81,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
                 yield group(
                     "schedule", None, home, f"{name}-{kind}", counts, build, *args, needs=NEEDS
                 )
-    for dtype in (DTYPES[name] for name in FOLDED):
+    for dtype in (DTYPES[name] for name in FOLD_DTYPES):
         yield group("schedule", Op.REDUCE, dtype, "folds", (1, 3, 40), _folded, dtype, needs=NEEDS)
     for dtype in (DTYPES[name] for name in TILED):
         yield group("schedule", Op.REDUCE, dtype, "tiled", (1, 3, 40), _tiled, dtype, needs=NEEDS)
