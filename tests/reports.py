@@ -10,7 +10,7 @@ from uop.conformance.judging.elements import Element, Errors
 from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.profile.card import Observation
 from uop.conformance.report.model import BackendInfo, Failure, LedgerSums, Report
-from uop.conformance.report.origin import Origin
+from uop.conformance.report.options import Origin
 from uop.conformance.report.tally import Tally
 from uop.conformance.run.options import Options
 from uop.spec.dtype import DTYPES

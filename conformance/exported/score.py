@@ -22,8 +22,7 @@ from uop.conformance.judging.compare import Symptom, compare
 from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.protocol.untrusted import sanitized
 from uop.conformance.report.model import BackendInfo, Failure, Report
-from uop.conformance.report.options import ReportedOptions
-from uop.conformance.report.origin import Origin
+from uop.conformance.report.options import Origin, ReportedOptions
 from uop.conformance.report.tally import Tally
 from uop.conformance.suite.case import CaseId
 from uop.interpreter.accepted.sets import MOST_GAPS

@@ -33,7 +33,7 @@ from uop.conformance.report.display import Display
 from uop.conformance.report.files import write_repros
 from uop.conformance.report.merge import joined, unlike
 from uop.conformance.report.model import Conclusion, Evidence, Failure, Report
-from uop.conformance.report.origin import Origin
+from uop.conformance.report.options import Origin
 from uop.conformance.report.tally import Tally, shown_by
 from uop.conformance.run.clock import Clock
 from uop.conformance.run.known import KnownFile, read_known

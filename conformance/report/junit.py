@@ -14,7 +14,7 @@ from uop.conformance.report.model import (
     Report,
     cell_of,
 )
-from uop.conformance.report.origin import Origin
+from uop.conformance.report.options import Origin
 from uop.conformance.run.commands import case_command, repro_command
 from uop.conformance.suite.case import FUZZ
 

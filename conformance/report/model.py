@@ -14,8 +14,7 @@ from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.profile.card import Observation
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.comparison import Against, Flaky, Tried, Vote
-from uop.conformance.report.options import ReportedOptions
-from uop.conformance.report.origin import Origin
+from uop.conformance.report.options import Origin, ReportedOptions
 from uop.conformance.suite.case import GENERATOR, MIXED, OWN, OWN_ID
 from uop.conformance.suite.vocabulary import Vocabulary
 

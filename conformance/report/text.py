@@ -18,7 +18,6 @@ from uop.conformance.protocol.types import BLAMED
 from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.reference.glossary import LOOK
 from uop.conformance.report.model import Cell, Conclusion, Failure, Report, Summary, counted
-from uop.conformance.report.rules import rules_text
 from uop.conformance.report.tally import unjudged_text
 from uop.conformance.run.commands import (
     case_command,
@@ -364,3 +363,23 @@ def one_line(text: str) -> str:
 def clipped(line: str, width: int) -> str:
     """Truncate a line to `width` characters."""
     return line if len(line) <= width else line[: width - 3] + "..."
+
+
+FEW = 3
+"""A rule that fired in fewer programs is hardly tested."""
+
+
+def rare(report: Report) -> dict[str, int]:
+    """The rules that fired in few programs, the fewest first."""
+    counts = report.rules or {}
+    return {name: n for name, n in sorted(counts.items(), key=lambda rule: rule[1]) if n < FEW}
+
+
+def rules_text(report: Report) -> list[str]:
+    """How many rules fired, and the names of the rare ones; nothing without rules."""
+    if not report.rules:
+        return []
+    fired, few = sum(map(bool, report.rules.values())), rare(report)
+    names = ", ".join(f"{name} ({n})" for name, n in few.items())
+    rest = f"; {len(few)} in fewer than {FEW} programs: {names}" if few else ""
+    return [f"rules: {fired} of {len(report.rules)} fired{rest}"]

@@ -17,7 +17,7 @@ from uop.conformance.protocol.types import Hello
 from uop.conformance.report.display import Display
 from uop.conformance.report.files import failure_at, written_to
 from uop.conformance.report.model import BackendInfo, Conclusion, Failure, Report
-from uop.conformance.report.origin import Origin
+from uop.conformance.report.options import Origin
 from uop.conformance.report.tally import Tally
 from uop.conformance.run.causes import AnyPool, Causes, CauseSearch, in_faults, one_of_each_op
 from uop.conformance.run.clock import AGAIN, Clock

@@ -21,9 +21,9 @@ from uop.conformance.report.format import as_json
 from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import BackendInfo, Conclusion, Failure, KnownFailure, Report
-from uop.conformance.report.rules import rules_text
 from uop.conformance.report.tally import Tally
 from uop.conformance.report.terminal import MOST_CAUSES, MOST_LINES, Log, Screen
+from uop.conformance.report.text import rules_text
 from uop.conformance.run.commands import more_command
 from uop.conformance.run.options import Options
 from uop.conformance.suite.case import Batch

@@ -19,7 +19,7 @@ from uop.conformance.report.format import as_json, parse_report, read_report
 from uop.conformance.report.html.page import page
 from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import Report
-from uop.conformance.report.origin import Origin
+from uop.conformance.report.options import Origin
 
 ADD = ["--case", "op/ADD/int32/edges/0", "-n", "1"]
 ORIGIN = {"date": "2030-12-31T23:59:59+00:00", "host": "<h>", "commit": "c0ffee", "command": "uop"}

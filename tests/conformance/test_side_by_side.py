@@ -31,7 +31,7 @@ from uop.conformance.judging.verdict import Status
 from uop.conformance.report.comparison import VoteOutcome
 from uop.conformance.report.format import as_json, parse_report, read_report, report_text
 from uop.conformance.report.model import Report
-from uop.conformance.report.origin import Origin
+from uop.conformance.report.options import Origin
 from uop.spec.errors import UopError
 
 SCHEMA = resources("uop.conformance.report").joinpath("uop-report-1.schema.json")

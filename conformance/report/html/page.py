@@ -27,9 +27,8 @@ from uop.conformance.report.html.page_failures import FIRST, failures, first_fai
 from uop.conformance.report.html.page_matrix import matrix
 from uop.conformance.report.junit import first_failed
 from uop.conformance.report.model import SKIPPED, Conclusion, KnownFailure, LeftOut, Report, Summary
-from uop.conformance.report.origin import Origin
-from uop.conformance.report.rules import FEW, rules_text
-from uop.conformance.report.text import adapter_lines
+from uop.conformance.report.options import Origin
+from uop.conformance.report.text import FEW, adapter_lines, rules_text
 from uop.conformance.run.commands import (
     case_command,
     files_command,
