@@ -104,6 +104,7 @@ class AccessKind(Enum):
 
 DIVISOR_0 = "Elements whose divisor is 0."
 COUNT = "Elements whose count is outside 0..bits-1."
+"""What divisions and shifts leave undefined: by these they are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,9 @@ class OpDef(Operands):
     is_view: bool = False
     """Whether it lays the elements of one operand out anew; all but PAD on locations too."""
     is_transcendental: bool = False
+    """Whether it is a function that devices approximate, at the cost of several operations."""
     access: AccessKind | None = None
+    """What it does to memory; None if it neither reads nor writes an element."""
     identity: Callable[[DType], Number] | None = None
     """What a fold by this op of no elements gives, on each dtype; None if nothing folds by it."""
     is_write: bool = field(init=False)
