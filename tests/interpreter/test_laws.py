@@ -15,10 +15,12 @@ import pytest
 
 from uop.conformance.judging import storage
 from uop.conformance.suite.levels.written import by_file
+from uop.conformance.suite.values import specials
 from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.check import check_of, check_value
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import Array, from_bits, to_bits
+from uop.interpreter.rules.table import UNSPECIFIED
 from uop.interpreter.tensor.devices import Sharded, evaluate_by_devices
 from uop.interpreter.values import Value
 from uop.spec.args import Arg, BinaryArg, ConstArg, DTypeArg, SourceArg
@@ -27,7 +29,7 @@ from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError, UndefinedError
 from uop.spec.graph import kind_of, slot_of, slots_of
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS
+from uop.spec.registry import DECLARATIONS, identity_of
 from uop.spec.uop import UOp, dims, param
 from uop.spec.walk import outside_bodies, toposort
 
@@ -288,3 +290,23 @@ def test_what_has_an_addrspace_can_be_written_and_nothing_else(case: FileCase) -
             read = evaluate_full(UOp(Op.LOAD, UOp(Op.AFTER, u, UOp(Op.STORE, u, zeros))), inputs)
             assert isinstance(read, Value)
             assert read.data.tobytes() == bytes(read.data.nbytes)
+
+
+def test_partial_ops_are_those_that_lack_values_for_some_operands() -> None:
+    lacking = {op for op in UNSPECIFIED if DECLARATIONS[op].takes_values}
+    assert lacking == {op for op, declared in DECLARATIONS.items() if declared.is_partial}
+
+
+FOLDED = [op for op, declared in DECLARATIONS.items() if declared.identity]
+
+
+@pytest.mark.parametrize("op", FOLDED, ids=lambda op: op.name)
+def test_the_identity_of_a_fold_changes_no_value(op: Op) -> None:
+    for dtype in DECLARATIONS[op].dtypes:
+        data = specials(dtype)
+        start = UOp(Op.CONST, arg=ConstArg.of(identity_of(op, dtype), dtype))
+        found = evaluate_full(UOp(op, start, param(0, data.shape, dtype)), {0: data})
+        assert isinstance(found, Value)
+        with np.errstate(invalid="ignore"):  # Comparing NaNs of small floats warns.
+            is_same = (found.data == data) | (data != data)
+        assert np.all(is_same), dtype
