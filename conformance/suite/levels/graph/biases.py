@@ -11,7 +11,7 @@ from uop.conformance.suite.levels.graph.growth import (
     on_candidate,
 )
 from uop.conformance.suite.levels.graph.steps import (
-    FOLD_OPS,
+    FOLDS,
     binary_ops,
     comparisons,
     either_way,
@@ -75,7 +75,7 @@ def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
         operands = [other, g.constant(dtype)]
         operands.insert(g.choices.below(3), value)
         return UOp(Op.MULACC, *operands)
-    op = pick(g.choices, binary or FOLD_OPS)
+    op = pick(g.choices, binary or FOLDS)
     if DECLARATIONS[op].is_partial:
         return UOp(op, value, guarded(g, op, other))
     return UOp(op, *either_way(g.choices, value, other))
@@ -151,7 +151,7 @@ def _converted(g: Growth, value: UOp) -> UOp:
 
 
 def _with_constant(g: Growth, value: UOp) -> UOp:
-    op = pick(g.choices, binary_ops(value.dtype, g.vocabulary) or FOLD_OPS)
+    op = pick(g.choices, binary_ops(value.dtype, g.vocabulary) or FOLDS)
     constant = g.constant(value.dtype)
     if DECLARATIONS[op].is_partial:
         return UOp(op, value, guarded(g, op, constant))

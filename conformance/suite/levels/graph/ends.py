@@ -44,7 +44,6 @@ from uop.conformance.suite.levels.graph.steps import (
 )
 from uop.conformance.suite.levels.group import Counts, Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import cast, flip_all, fold, outputs
-from uop.conformance.suite.levels.op.patterns import BY_FIT
 from uop.conformance.suite.values import array
 from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.interpreter.evaluate import evaluate
@@ -52,7 +51,7 @@ from uop.interpreter.numeric.storage import Array
 from uop.spec.args import ConstArg
 from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.graph import slots_of
-from uop.spec.ops.names import DIVISIONS, SHIFTS, Op
+from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, const, param
 
@@ -62,11 +61,6 @@ ENDS = (-128, -127, -100, -7, -3, -2, -1, 0, 1, 2, 3, 5, 8, 100, 126, 127)
 """Narrow values, of an unsigned operand modulo 256; inputs have each beside each."""
 FACTORS = (1, 2, 3, 5, 16)
 CHAINS = 3
-MORE = (Op.CDIV, Op.CMOD)
-"""Ops on two integers that random graphs do not have."""
-WRAPPING = (Op.ADD, Op.SUB, Op.MUL, Op.NEG, Op.SHL, Op.REDUCE)
-SAME = (Op.ADD, Op.SUB, Op.MUL, Op.SHL, Op.AND, Op.OR, Op.XOR)
-"""Ops whose low bits are the same with and without the wrap."""
 T = TypeVar("T")
 Values = Callable[[DType], UOp]
 
@@ -126,7 +120,9 @@ class Bounded:
             return UOp(self.op, self.first(dtype))
         if isinstance(self.second, Sequence):
             counts = range(1, dtype.bits // 2)
-            other = const(pick(choices, counts if self.op in SHIFTS else self.second), dtype)
+            other = const(
+                pick(choices, counts if DECLARATIONS[self.op].is_shift else self.second), dtype
+            )
         else:
             other = self.second(dtype)
         return UOp(self.op, self.first(dtype), other)
@@ -139,9 +135,10 @@ def _bounded(dtype: DType, vocabulary: Vocabulary) -> tuple[Bounded, ...]:
         return ()
     first, second = FIRST[dtype.is_signed], SECOND[dtype.is_signed]
     every = [Bounded(Op.NEG, one, None) for one in first if vocabulary.of((Op.NEG,), dtype)]
-    for op in (*binary_ops(dtype, vocabulary), *vocabulary.of(MORE, dtype)):
+    for op in (*binary_ops(dtype, vocabulary), *vocabulary.of((Op.CDIV, Op.CMOD), dtype)):
         # Of a quotient the last operand may be zero, and a count of a shift is a constant.
-        last = 1 if op in SHIFTS else len(second) - (op in DIVISIONS)
+        declared = DECLARATIONS[op]
+        last = 1 if declared.is_shift else len(second) - declared.is_division
         every += [Bounded(op, one, other) for one in first for other in second[:last]]
     every = shuffled(CountedChoices(0, "ends"), every)
     begin = own_share(dtype, len(every))
@@ -177,9 +174,11 @@ def _wrapping(dtype: DType, vocabulary: Vocabulary) -> tuple[tuple[Op, Op], ...]
     if not dtype.is_int:
         return ()
     outer = binary_ops(dtype, vocabulary) + comparisons(dtype, vocabulary)
-    outer += vocabulary.of((*MORE, Op.CAST), dtype)
-    inner = vocabulary.of(WRAPPING, dtype)
-    pairs = [(one, other) for one in inner for other in outer if other not in SAME]
+    outer += vocabulary.of((Op.CDIV, Op.CMOD, Op.CAST), dtype)
+    inner = vocabulary.of((Op.ADD, Op.SUB, Op.MUL, Op.NEG, Op.SHL, Op.REDUCE), dtype)
+    # The low bits of these are the same with and without the wrap.
+    same = (Op.ADD, Op.SUB, Op.MUL, Op.SHL, Op.AND, Op.OR, Op.XOR)
+    pairs = [(one, other) for one in inner for other in outer if other not in same]
     every = shuffled(CountedChoices(0, "wraps"), pairs)
     begin = own_share(dtype, len(every))
     return (*every[begin:], *every[:begin])
@@ -196,9 +195,9 @@ def _wraps(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
         value = fold(Op.ADD, x, (0,)) if inner is Op.REDUCE else UOp(inner, x, *other)
         if outer is Op.CAST:
             found.append(cast(value, pick(choices, wider)))
-        elif outer in BY_FIT:
+        elif DECLARATIONS[outer].is_partial:
             divisor = const(pick(choices, FACTORS[1:]), dtype)
-            found.append(UOp(outer, value, count if outer in SHIFTS else divisor))
+            found.append(UOp(outer, value, count if DECLARATIONS[outer].is_shift else divisor))
         else:
             second = pick(choices, (z, const(0, dtype)))
             found.append(UOp(outer, *either_way(choices, value, second)))
@@ -270,7 +269,7 @@ def _under_views(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
 
 def _fitting(op: Op, u: UOp) -> UOp:
     """Return a second operand, or a constant where it must fit: a view may add zeros."""
-    return const(2, u.dtype) if op in BY_FIT else u
+    return const(2, u.dtype) if DECLARATIONS[op].is_partial else u
 
 
 def _last_reads(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:

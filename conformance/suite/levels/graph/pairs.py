@@ -23,7 +23,7 @@ from uop.conformance.suite.levels.graph.pair_forms import (
     targets,
 )
 from uop.conformance.suite.levels.graph.steps import (
-    FOLD_OPS,
+    FOLDS,
     binary_ops,
     binary_wide_ops,
     comparisons,
@@ -44,6 +44,7 @@ from uop.spec.uop import UOp, const, param
 COUNTS = (1, 12, 80)
 TOGETHER = 16
 """The pairs in one program; each is an output."""
+ARITHMETIC = (Op.ADD, Op.SUB, Op.MUL)
 FEW = 16
 """An input of fewer elements is folded."""
 LONG = 1201
@@ -155,8 +156,8 @@ def _forms(dtype: DType, vocabulary: Vocabulary) -> Iterator[list[Pair]]:
     c = comparisons(dtype, vocabulary)
     u = unary_ops(dtype, vocabulary) + unary_wide_ops(dtype, vocabulary)
     u += tuple(op for op in vocabulary.of(CONVERSIONS) if len(targets(op, dtype, vocabulary)) > 1)
-    n = vocabulary.of((Op.ADD, Op.SUB, Op.MUL)) if dtype.is_float else ()
-    listed = {"f": g + c, "g": g, "c": c, "u": u, "r": vocabulary.of(FOLD_OPS), "n": n}
+    n = vocabulary.of(ARITHMETIC) if dtype.is_float else ()
+    listed = {"f": g + c, "g": g, "c": c, "u": u, "r": vocabulary.of(FOLDS), "n": n}
     for places, build in FORMS:
         every = product(*(listed[place] for place in places))
         form = [Pair(build, ops) for ops in every]

@@ -18,7 +18,7 @@ from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
 from uop.spec.uop import UOp, const, param
 
-FOLD_OPS = (Op.ADD, Op.MAX, Op.MUL)
+FOLDS = (Op.ADD, Op.MAX, Op.MUL)
 SMALL_DIVISOR = 100
 
 
@@ -79,7 +79,7 @@ def comparisons(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
 
 
 def folds(g: Growth) -> tuple[Op, ...]:
-    return g.vocabulary.of(FOLD_OPS) or FOLD_OPS
+    return g.vocabulary.of(FOLDS) or FOLDS
 
 
 def either_way(choices: Choices, a: UOp, b: UOp) -> tuple[UOp, UOp]:

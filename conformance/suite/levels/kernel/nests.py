@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
-from uop.conformance.suite.levels.graph.steps import FOLD_OPS
+from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Generated
 from uop.conformance.suite.levels.kernel.scalar import (
     Memory,
@@ -140,7 +140,7 @@ def folds(dtype: DType, choices: Choices, index: int) -> Generated:
     ]
     around = [loop(k, between(choices, 2, 3), outputs) for k in range(2)]
     values = []
-    for k, op in enumerate(FOLD_OPS):
+    for k, op in enumerate(FOLDS):
         kinds = [AxisType.REDUCE] * 4
         kinds[(0, 2, 3)[k]] = unrolled
         loops = [

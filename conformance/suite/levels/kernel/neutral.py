@@ -17,7 +17,7 @@ from uop.compiler.stages.optimize.stage import optimize
 from uop.conformance.suite import values
 from uop.conformance.suite.case import Batch, Source
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.graph.steps import FOLD_OPS
+from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.kernel.schedules import FOLD_DTYPES, NEEDS
 from uop.conformance.suite.levels.nodes import buffer, fold, store
@@ -38,7 +38,7 @@ FACTORS = (2, 4, 3, 8, 5)
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
-    ops = vocabulary.of((*FOLD_OPS, Op.MIN))
+    ops = vocabulary.of((*FOLDS, Op.MIN))
     for dtype in (DTYPES[name] for name in FOLD_DTYPES) if ops else ():
         yield group(
             "schedule", Op.REDUCE, dtype, "neutral", COUNTS, _neutral, dtype, ops, needs=NEEDS

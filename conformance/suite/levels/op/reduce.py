@@ -8,7 +8,7 @@ import numpy as np
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, pick
-from uop.conformance.suite.levels.graph.steps import FOLD_OPS
+from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import fold, outputs
 from uop.conformance.suite.levels.op.movement import random_pad
@@ -40,7 +40,7 @@ LONG: Folds = (((1025,), (0,)), ((3, 401), (1,)), ((40, 30), (0, 1)))
 
 def groups() -> Iterator[Group]:
     for dtype in VALUES:
-        for op in (*FOLD_OPS, Op.MIN):
+        for op in (*FOLDS, Op.MIN):
             for kind, counts, build in KINDS:
                 if kind != "long" or _stays_tame(op, dtype):
                     name = f"{op.name}-{kind}"
