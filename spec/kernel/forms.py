@@ -226,15 +226,11 @@ def _not_through_index(nodes: BodyNodes) -> UOp | None:
 def _location_as_value(nodes: BodyNodes) -> UOp | None:
     for u in nodes.order:
         for k, s in enumerate(u.src):
-            if s.addrspace is not None and not _takes_location(u, k):
+            if s.addrspace is None or u.op in (Op.AFTER, Op.LINEAR, Op.PROGRAM):
+                continue
+            if k or not (u.op in (Op.INDEX, Op.GETADDR) or u.declaration.access):
                 return u
     return None
-
-
-def _takes_location(u: UOp, k: int) -> bool:
-    """Whether a location may be operand k of a node."""
-    is_place = k == 0 and (u.declaration.access or u.op in (Op.INDEX, Op.GETADDR))
-    return bool(is_place) or u.op in (Op.AFTER, Op.LINEAR, Op.PROGRAM)
 
 
 def _repeated_id(nodes: BodyNodes) -> UOp | None:

@@ -25,6 +25,7 @@ from uop.spec.kernel.forms import RENDERED
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size, is_variable
 from uop.spec.uop import UOp
+from uop.spec.walk import kept_with_root
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +221,11 @@ def numbers(linear: UOp) -> list[UOp]:
     return sorted({u for u in linear.src if is_variable(u)}, key=lambda u: slot_of(u))
 
 
-def written_params(linear: UOp) -> set[UOp]:
+@kept_with_root
+def written_params(linear: UOp) -> frozenset[UOp]:
     """The PARAMs of a kernel that it writes to."""
     bases = (_base(u.src[0]) for u in linear.src if u.declaration.is_write)
-    return {base for base in bases if base.op is Op.PARAM}
+    return frozenset(base for base in bases if base.op is Op.PARAM)
 
 
 def written_slots(linear: UOp) -> list[int]:
