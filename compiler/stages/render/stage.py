@@ -216,9 +216,11 @@ def params(linear: UOp) -> list[UOp]:
     return sorted(found, key=lambda u: slot_of(u))
 
 
-def numbers(linear: UOp) -> list[UOp]:
+@kept_with_root
+def numbers(linear: UOp) -> tuple[UOp, ...]:
     """The variables of a kernel: the arguments behind its memory."""
-    return sorted({u for u in linear.src if is_variable(u)}, key=lambda u: slot_of(u))
+    found = {u for u in linear.src if u.op is Op.PARAM and is_variable(u)}
+    return tuple(sorted(found, key=lambda u: slot_of(u)))
 
 
 @kept_with_root
