@@ -42,14 +42,13 @@ from uop.conformance.suite.levels.nodes import (
     reshape,
     shrink,
 )
-from uop.conformance.suite.levels.op.patterns import BY_FIT
 from uop.conformance.suite.values import draw_within, sample
 from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.spec.args import PadFill
 from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
-from uop.spec.registry import Shape
+from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, const, param
 
 FACTORS = (2, 3, 4, 6, 8, 9, 12)
@@ -196,7 +195,9 @@ def _bits_between(dtype: DType, vocabulary: Vocabulary, choices: Choices, index:
         kind = pick(choices, others)
         two = binary_ops(kind, vocabulary) + comparisons(kind, vocabulary)
         one = unary_ops(kind, vocabulary) + unary_wide_ops(kind, vocabulary)
-        op = pick(choices, [op for op in (*one, *two) if op not in BY_FIT] or [Op.NOOP])
+        op = pick(
+            choices, [op for op in (*one, *two) if not DECLARATIONS[op].is_partial] or [Op.NOOP]
+        )
         operands = [bitcast(u, kind) for u in (x, y)][: 2 if op in two else 1]
         value = UOp(op, *operands)
         found.append(bitcast(value, dtype) if value.dtype is kind else value)
