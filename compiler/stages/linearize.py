@@ -5,10 +5,9 @@ from __future__ import annotations
 from uop.compiler.rewriting.rewrite import Fired, unobserved
 from uop.compiler.stages.entry.scalars import scalarize
 from uop.compiler.stages.stage import rewriting
-from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError
 from uop.spec.graph import kernels
-from uop.spec.kernel.forms import LINEARIZED, open_ranges
+from uop.spec.kernel.forms import LINEARIZED, effects_of_loops, open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -33,7 +32,7 @@ def instructions(body: UOp) -> list[UOp]:
     """
     order = body.toposort()
     inside = open_ranges(order)
-    for u, r in _effects_of_loops(order).items():
+    for u, r in effects_of_loops(order).items():
         inside[u] |= {r}
     depth = _depths(order, inside)
     ranges = [u for u in order if u.op is Op.RANGE]
@@ -44,25 +43,6 @@ def instructions(body: UOp) -> list[UOp]:
         block = max(inside[u], key=lambda r: depth[r], default=None)
         blocks[block].append(u)
     return _flattened(blocks)
-
-
-def _effects_of_loops(order: list[UOp]) -> dict[UOp, UOp]:
-    """The effects that only the body of one END uses, with the RANGE of that END."""
-    users: dict[UOp, set[UOp]] = {}
-    for u in order:
-        for s in u.src:
-            users.setdefault(s, set()).add(u)
-    loop: dict[UOp, UOp] = {}
-    for u in reversed(order):
-        using = users.get(u, set())
-        if u.dtype is not dtypes.void or len(using) != 1:
-            continue
-        (user,) = using
-        if user.op is Op.END:
-            loop[u] = user.src[1]
-        elif user in loop and user.op is Op.GROUP:
-            loop[u] = loop[user]
-    return loop
 
 
 def _depths(order: list[UOp], inside: dict[UOp, frozenset[UOp]]) -> dict[UOp, int]:

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 from uop.spec.args import AddrSpace, AxisType, RangeArg, arg_of
 from uop.spec.conditions.labels import Condition
+from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError
 from uop.spec.graph import AROUND_CALLS, outside
 from uop.spec.kernel.listing import BLOCK_ENDS, BLOCK_STARTS
@@ -160,6 +161,25 @@ def open_ranges(order: Order) -> dict[UOp, frozenset[UOp]]:
             found = found.difference(u.src[1:])
         inside[u] = found
     return inside
+
+
+def effects_of_loops(order: Order) -> dict[UOp, UOp]:
+    """The effects that only the body of one END uses, with the RANGE of that END."""
+    users: dict[UOp, set[UOp]] = {}
+    for u in order:
+        for s in u.src:
+            users.setdefault(s, set()).add(u)
+    loop: dict[UOp, UOp] = {}
+    for u in reversed(order):
+        using = users.get(u, set())
+        if u.dtype is not dtypes.void or len(using) != 1:
+            continue
+        (user,) = using
+        if user.op is Op.END:
+            loop[u] = user.src[1]
+        elif user in loop and user.op is Op.GROUP:
+            loop[u] = loop[user]
+    return loop
 
 
 def closed_by(u: UOp) -> tuple[UOp, ...]:

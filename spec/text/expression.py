@@ -166,6 +166,8 @@ _BINARY = {mark: (level, op) for level, marks in enumerate(_LEVELS) for mark, op
 """The binding level of each operator, and its op."""
 OPERATORS = {op: mark for mark, (_, op) in _BINARY.items() if op is not None}
 """The mark of each op that has one between its operands."""
+BINDING = {op: level for level, op in _BINARY.values() if op is not None}
+"""How tightly these bind: of two the one with the larger number."""
 _NO_OPERATOR = (-1, None)
 
 

@@ -50,6 +50,12 @@ if TYPE_CHECKING:
     "`uop run --backend NAME --native` runs that code, as every command that runs a file needs "
     "--native for machine code.",
 )
+@click.option(
+    "--nest",
+    is_flag=True,
+    help="Print the kernels that --stage leaves as nests of loops, as code. A > marks each "
+    "line that the stage before does not have.",
+)
 @optimizations_option
 @beam_option
 @native_option
@@ -67,6 +73,7 @@ def command(
     target: str,
     stage: str | None,
     binary: bool,
+    nest: bool,
     optimizations: tuple[str, ...],
     beam: int | None,
     native: bool,
@@ -89,6 +96,8 @@ def command(
 
     if check and (binary or stage is not None):
         raise click.UsageError("--check prints a verdict; --stage and --binary print programs")
+    if nest and stage is None:
+        raise click.UsageError("--nest is a form of what a stage leaves: expected --stage too")
     if as_json and not check:
         raise click.UsageError("--json is the form of what --check found: expected --check too")
     if binary and stage is not None:
@@ -123,6 +132,10 @@ def command(
         left = compiled.stages[stage]
         before = [root, *compiled.stages.values()][[*compiled.stages].index(stage)]
         lines = [*about(stage, before, left)]
+        if nest:
+            nests = marked(before, left, stage)
+            click.echo("\n".join((*(f"; {line}" for line in lines), *nests)))
+            return Exit.OK
     # A stage may drop an input that no result depends on.
     inputs = {slot: data for slot, data in case.inputs.items() if slot in slots_of(left)}
     for line in lines:
@@ -146,3 +159,14 @@ def about(stage: str, before: UOp, after: UOp) -> Iterator[str]:
     moves = (("brought", ops[1].keys() - ops[0].keys()), ("removed", ops[0].keys() - ops[1].keys()))
     told = [f"{verb} {', '.join(sorted(names))}" for verb, names in moves if names]
     yield "; ".join((f"changed: {len(old)} nodes to {len(new)}, {fresh} of them new", *told))
+
+
+def marked(before: UOp, after: UOp, stage: str) -> Iterator[str]:
+    """The nests of a stage; those of its lines are marked that the stage before does not have."""
+    from uop.conformance.checks import OptionError
+    from uop.spec.text.nest import nests
+
+    lines, old = nests(after), nests(before)
+    if not lines:
+        raise OptionError(f"--nest: {stage} leaves no kernel")
+    yield from (f"{' ' if line in old or not old else '>'} {line}" for line in lines)
