@@ -100,7 +100,8 @@ class _Nest:
     def _is_statement(self, u: UOp) -> bool:
         if u.op is Op.REDUCE or u.dtype is dtypes.void:
             return u.op not in (Op.SINK, Op.GROUP)
-        return u.dtype is not dtypes.index and u.op not in HERE and self._uses[u] > 1
+        stays = u.op in HERE and not (u.op is Op.LOAD and u.shape)
+        return u.dtype is not dtypes.index and not stays and self._uses[u] > 1
 
     def _statement(self, u: UOp, around: frozenset[UOp] = frozenset()) -> None:
         if u.op is Op.STORE:
@@ -152,6 +153,8 @@ class _Nest:
                 if len(u.src) > 1 and len({*u.src}) == 1:
                     return f"splat({self._text(u.src[0])}, {len(u.src)})"
                 return f"[{', '.join(map(self._text, u.src))}]"
+            case Op.CAST:
+                return f"{u.dtype.name}({self._text(u.src[0])})"
             case Op.NEG:
                 return f"-{self._text(u.src[0], len(OPERATORS))}"
             case Op.WHERE:
