@@ -23,7 +23,8 @@ from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+DOCS = ROOT / "docs"
+PAGES = (ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("stories/*.md")))
 ELSEWHERE = {"worker-protocol.md", "suite-as-files.md"}
 """Pages whose blocks other tests run: test_worker_examples.py, conformance/test_exported.py."""
 RUN = tuple(page for page in PAGES if page.name not in ELSEWHERE)

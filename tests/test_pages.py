@@ -34,7 +34,14 @@ OF_EXTRAS = (
     "onnx", "onnxruntime", "openvino", "pyopencl", "pytest", "sphinx", "tinygrad", "tvm",
 )  # fmt: skip
 """The modules that a plain `pip install .` does not bring."""
-SLOW = {"ci.md", "judge-your-backend.md", "onnx.md", "stablehlo.md", "to-onnx.md"}
+SLOW = {
+    "ci.md",
+    "find-a-miscompile.md",
+    "judge-your-backend.md",
+    "onnx.md",
+    "stablehlo.md",
+    "to-onnx.md",
+}
 """Pages that take long, or need a large extra."""
 
 

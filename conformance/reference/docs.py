@@ -3,7 +3,7 @@
 A page in docs/ops has what `uop explain` prints about an op and its labels, drawings of its
 example, how judged systems differ, and the source that it becomes. docs/labels.md has the other
 labels, docs/glossary.md the words of the glossary, docs/rules.md the rules of the compiler's table,
-docs/editors the grammar of program files.
+docs/editors the grammar of program files, docs/stories/pictures what the stories show.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from uop.conformance.reference.glossary import LEGEND, chapters, legend
 from uop.conformance.reference.grammar import GRAMMAR, grammar
 from uop.conformance.reference.judged import Systems, judged_section, matrix_of
 from uop.conformance.reference.page import FINDINGS, Page, op_page, page_of, rule_page
+from uop.conformance.reference.pictures import PICTURES, pictures
 from uop.conformance.reference.places import slug
 from uop.conformance.reference.section import Section
 from uop.conformance.reference.words import field_words
@@ -109,7 +110,7 @@ def files(folder: Path) -> dict[str, str]:
     """Every generated file by its path in the folder docs, whose matrix of systems is read."""
     judged = matrix_of((folder / MATRIX).read_text("utf-8"))
     pages = {GLOSSARY: glossary(), RULES: rules(), LABELS: other_labels()}
-    pages[GRAMMAR] = grammar()
+    pages |= {GRAMMAR: grammar(), **pictures()}
     pages |= {f"{OPS}/{INDEX}": _index(), f"{OPS}/{ARGS}": _args()}
     for op, declaration in DECLARATIONS.items():
         page = op_page(declaration)
@@ -139,6 +140,7 @@ def stale(folder: Path, wanted: dict[str, str]) -> list[str]:
         for path in [
             *map(folder.joinpath, (GLOSSARY, RULES, LABELS, GRAMMAR)),
             *(folder / OPS).rglob("*"),
+            *(folder / PICTURES).glob("*.svg"),
         ]
         if path.suffix in (".md", ".svg", ".json") and path.is_file()
     }

@@ -1,0 +1,227 @@
+"""Draws the pictures of docs/stories: graphs of stages, iteration spaces, devices and lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from itertools import product
+
+import numpy as np
+
+from uop.compiler.pipeline import lower
+from uop.interpreter.evaluate import evaluate
+from uop.interpreter.kernel.fragments import LaneMap, fragments_of
+from uop.interpreter.numeric.storage import Array
+from uop.spec.args import AxisType, RangeArg, WmmaArg, arg_of
+from uop.spec.dtype import dtypes
+from uop.spec.frontend import collectives
+from uop.spec.frontend.tensor import Tensor
+from uop.spec.graph import kernels
+from uop.spec.kernel.optimization import parse_optimizations
+from uop.spec.ops.names import Op
+from uop.spec.text.draw import svg
+from uop.spec.text.uop_file import parse_file
+from uop.spec.uop import UOp, index_const, param
+
+PICTURES = "stories/pictures"
+"""The folder of the pictures in docs/."""
+WIDTH, HEIGHT, GAP, HEAD = 40, 24, 14, 86
+"""The size of a cell, the space between grids, and the space for the name of a row."""
+LINE, CHARACTER = 16, 7
+"""Where the text of a cell stands, and the width of a character."""
+COLORS = (
+    "#e1edf9", "#fdf5dc", "#e3f2e5", "#fbe4e4", "#f2e6f7", "#fdeadd", "#eceff1", "#e0f2f1",
+)  # fmt: skip
+INK, FAINT = "#263238", "#78909c"
+
+Row = tuple[str, Sequence[tuple[str, int]]]
+"""The name of a row, and its cells: what stands in one, and the number of its colour."""
+
+
+def pictures() -> dict[str, str]:
+    """Every picture by its path in docs/."""
+    text = files("uop.conformance.reference").joinpath("stories.uop").read_text("utf-8")
+    programs = {case.id: case.root for case in parse_file(text).cases if case.root is not None}
+    total, softmax, shift = (programs[name] for name in ("sum", "softmax", "shift"))
+    drawn = {
+        "sum": svg(total),
+        "sum-rangeify": svg(_kernel(total, "rangeify")),
+        "sum-select": svg(_kernel(total, "select")),
+        "softmax": svg(softmax),
+        "shift": svg(shift),
+        "ranges": grids(_ranges()),
+        "optimizations": grids(_optimizations()),
+        "collectives": grids(_collectives()),
+        "lanes": grids(_lanes()),
+    }
+    return {f"{PICTURES}/{name}.svg": text for name, text in drawn.items()}
+
+
+def grids(parts: Iterable[tuple[str, Sequence[Row]]]) -> str:
+    """The SVG of grids below each other, each under its title."""
+    shapes: list[str] = []
+    y, width = 0, 0
+    for title, rows in parts:
+        y += HEIGHT
+        shapes.append(_text(0, y - 8, title, FAINT, ' font-weight="bold"'))
+        width = max(width, len(title) * CHARACTER)
+        for name, cells in rows:
+            shapes.append(_text(0, y + LINE, name, FAINT))
+            for k, (text, color) in enumerate(cells):
+                x, fill = HEAD + k * WIDTH, COLORS[color % len(COLORS)]
+                box = f'x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}"'
+                shapes.append(f'<rect {box} fill="{fill}" stroke="{FAINT}"/>')
+                shapes.append(_text(x + WIDTH // 2, y + LINE, text, INK, ' text-anchor="middle"'))
+            width = max(width, HEAD + len(cells) * WIDTH)
+            y += HEIGHT
+        y += GAP
+    size = f'width="{width + 2}" height="{y}" viewBox="-1 0 {width + 2} {y}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="monospace" font-size="11">'
+    return "\n".join([head, *shapes, "</svg>", ""])
+
+
+def _text(x: int, y: int, text: str, fill: str, more: str = "") -> str:
+    return f'<text x="{x}" y="{y}" fill="{fill}"{more}>{escape(text)}</text>'
+
+
+def _kernel(root: UOp, stage: str) -> UOp:
+    """The only kernel of a program, as a stage leaves it."""
+    (kernel,) = kernels(lower(root, stage, optimizations=()))
+    return kernel
+
+
+STEPS = 8
+"""The iterations of each RANGE in the picture of axis types."""
+
+
+def _ranges() -> list[tuple[str, list[Row]]]:
+    """For each kind of axis type which worker runs which iteration, at which step."""
+    each = [*range(STEPS)]
+    return [
+        ("LOOP, REDUCE: one work item, a step each", _space([[k] for k in each])),
+        ("GLOBAL, LOCAL, WARP, THREAD: a work item each", _space([each], by_item=True)),
+        ("UPCAST, UNROLL: one work item, one step with 8 values", _space([each])),
+        ("GROUP_REDUCE of 4: each item folds two, then adds what another one has", _group(4)),
+    ]
+
+
+def _group(items: int) -> list[Row]:
+    """A fold that work items share: each folds its part, then half of them combine pairs."""
+    rows: list[Row] = []
+    for k in range(items):
+        folded = [(str(j), k) for j in range(k, STEPS, items)]
+        rows.append((f"item {k}", [*folded, (f"+{k ^ 1}", k), *([("+2", k)] if k == 0 else [])]))
+    return rows
+
+
+def _space(steps: Sequence[Sequence[int]], *, by_item: bool = False) -> list[Row]:
+    """A column for each step, a row for each work item, or for each value of the only one."""
+    rows = max(map(len, steps))
+    name = "item" if by_item else "value"
+    return [
+        (
+            f"{name} {k}" if rows > 1 else "item 0",
+            [(str(step[k]), step[k] if by_item else 0) for step in steps if k < len(step)],
+        )
+        for k in range(rows)
+    ]
+
+
+SHAPE = (4, 8)
+"""The outputs in the picture of the optimizations."""
+SEQUENCES = (
+    "",
+    "SPLIT(1, 4, UPCAST)",
+    "SPLIT(0, 2, UPCAST); SPLIT(2, 4, UPCAST)",
+    "SPLIT(1, 4, LOCAL)",
+    "SWAP(0, 1)",
+)
+
+
+def _optimizations() -> list[tuple[str, list[Row]]]:
+    """Which work item of which group computes which output, and as which of its values."""
+    root = UOp(Op.NEG, param(0, SHAPE, dtypes.int32))
+    return [(text or "no optimization", _outputs(root, text)) for text in SEQUENCES]
+
+
+def _outputs(root: UOp, text: str) -> list[Row]:
+    """The outputs by the place to which each iteration of the kernel stores: `3.1` is value 1 of
+    work item 3, or work item 1 of group 3.
+    """
+    sequence = parse_optimizations(text)
+    (kernel,) = kernels(lower(root, "optimize", optimizations=[sequence]))
+    (store,) = (u for u in kernel.toposort() if u.op is Op.STORE)
+    ranges = sorted(
+        (u for u in kernel.toposort() if u.op is Op.RANGE), key=lambda u: arg_of(u, RangeArg).id
+    )
+    bounds = [_number(r.src[0]) for r in ranges]
+    cells: dict[int, tuple[str, int]] = {}
+    for at in product(*map(range, bounds)):
+        outer = inner = 0
+        for r, n, k in zip(ranges, bounds, at, strict=True):
+            if arg_of(r, RangeArg).axis_type in (AxisType.UPCAST, AxisType.LOCAL):
+                inner = inner * n + k
+            else:
+                outer = outer * n + k
+        place = store.src[0].src[1].substitute(dict(zip(ranges, map(index_const, at), strict=True)))
+        cells[_number(place)] = (f"{outer}.{inner}", outer)
+    rows, columns = SHAPE
+    return [(f"row {i}", [cells[i * columns + j] for j in range(columns)]) for i in range(rows)]
+
+
+def _number(u: UOp) -> int:
+    return int(np.asarray(evaluate(u)))
+
+
+DEVICES = ("A", "B")
+
+
+def _collectives() -> list[tuple[str, list[Row]]]:
+    """What each device holds before and after each collective, computed by the interpreter."""
+    data = np.array([1, 2, 10, 20], np.int32)
+    whole, split = (Tensor(param(0, (4,), dtypes.int32, where)) for where in ("A", DEVICES))
+    made = {
+        "before, on one device": whole,
+        "broadcast": collectives.broadcast(whole, DEVICES),
+        "scatter": collectives.scatter(whole, DEVICES),
+        "before, in two shards": split,
+        "gather to A": collectives.gather(split, "A"),
+        "reduce to A": collectives.reduce(split, "A"),
+        "allgather": collectives.allgather(split),
+        "reduce_scatter": collectives.reduce_scatter(split),
+        "allreduce": collectives.allreduce(split),
+    }
+    return [(name, _held(t, data)) for name, t in made.items()]
+
+
+def _held(t: Tensor, data: Array) -> list[Row]:
+    """The elements that each device holds of a value; a sum has a colour of its own."""
+    values = np.asarray(evaluate(t.uop, {0: data})).tolist()
+    devices = t.device if isinstance(t.device, tuple) else (t.device,)
+    count = len(values) // (len(devices) if t.axis is not None else 1)
+    held = {
+        device: values[k * count :][:count] if t.axis is not None else values
+        for k, device in enumerate(devices)
+    }
+    origin = {1: 0, 2: 0, 10: 1, 20: 1}
+    return [(f"device {d}", [(str(v), origin.get(v, 2)) for v in held.get(d, [])]) for d in DEVICES]
+
+
+def _lanes() -> list[tuple[str, list[Row]]]:
+    """The lane and the element in it of each place of the three matrices of m16n8k16."""
+    maps = fragments_of(WmmaArg(16, 8, 16, dtypes.float16, dtypes.float32))
+    return [
+        ("A, 16 by 16: lane.element", _lane_rows(maps.a)),
+        ("B, 16 by 8", _lane_rows(maps.b)),
+        ("acc, 16 by 8", _lane_rows(maps.acc)),
+    ]
+
+
+def _lane_rows(lanes: LaneMap) -> list[Row]:
+    """The places of a matrix; a colour for each four lanes."""
+    rows = zip(lanes.lane.tolist(), lanes.element.tolist(), strict=True)
+    return [
+        (f"row {i}", [(f"{lane}.{element}", lane // 4) for lane, element in zip(*row, strict=True)])
+        for i, row in enumerate(rows)
+    ]
