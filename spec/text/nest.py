@@ -16,7 +16,6 @@ from uop.spec.kernel.forms import effects_of_loops, open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.text.codec import arg_text
 from uop.spec.text.expression import BINDING, OPERATORS
-from uop.spec.text.printer import in_place
 from uop.spec.uop import UOp
 
 INDENT = "  "
@@ -34,16 +33,14 @@ def nests(root: UOp) -> list[str]:
     for number, call in enumerate(kernel_calls(root)):
         bases = [base_of(argument) for argument in call.src[1:]]
         memory = ", ".join(f"b{k} = {base.op.name} {slot_of(base)}" for k, base in enumerate(bases))
-        order = call.src[0].toposort()
-        work = {arg_of(u, SpecialArg).name: in_place(u.src[0]) for u in order if u.op is Op.SPECIAL}
-        items = ", ".join(f"{name} in {work[name] or '?'}" for name in sorted(work))
-        lines.append(f"kernel {number}{' for ' * bool(items)}{items}: {memory}")
-        lines += _Nest(call.src[0]).lines
+        nest = _Nest(call.src[0])
+        items = f" for {', '.join(nest.items)}" if nest.items else ""
+        lines += [f"kernel {number}{items}: {memory}", *nest.lines]
     return lines
 
 
 class _Nest:
-    """The lines of one kernel."""
+    """The lines of one kernel, and its work items: `gidx0 in 8`."""
 
     def __init__(self, kernel: UOp) -> None:
         body = kernel.src[0] if kernel.op is Op.PROGRAM else kernel
@@ -57,6 +54,11 @@ class _Nest:
         self._done: set[UOp] = set()
         self._depth = 1
         self.lines: list[str] = []
+        work = {arg_of(u, SpecialArg).name: u.src[0] for u in order if u.op is Op.SPECIAL}
+        self.items = [
+            f"{name} in {self._text(bound)}"
+            for name, bound in sorted(work.items(), key=lambda item: item[0])
+        ]
         if body.op is Op.LINEAR:
             self._list(listed)
         else:

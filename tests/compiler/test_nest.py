@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop import Op, Tensor, UOp, compile, const, dtypes, evaluate, param
+from uop import Op, Tensor, UOp, compile, const, dtypes, evaluate, param, variable
 from uop.spec.graph import base_of, kernel_calls, kernels, slot_of, slots_of
 from uop.spec.kernel.optimization import parse_optimizations
 from uop.spec.text.nest import nests
@@ -110,6 +110,15 @@ def test_a_value_that_is_used_twice_has_a_name() -> None:
         "  for r0 in 8 (LOOP):",
         "    t0 = sin(b1[r0])",
         "    b0[r0] = (t0 + 1.44) * t0",
+    ]
+
+
+def test_a_symbolic_size_is_an_argument() -> None:
+    root = UOp(Op.NEG, param(1, (variable(0, 1, 8), 2), dtypes.int32))
+    lines = nests(compile(root, optimizations=()).stages["select"])
+    assert lines == [
+        "kernel 0 for gidx0 in b2 * 2: b0 = BUFFER 2, b1 = BUFFER 1, b2 = PARAM 0",
+        "  b0[gidx0] = -b1[gidx0]",
     ]
 
 
