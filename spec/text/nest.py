@@ -7,7 +7,7 @@ notation is for people; nothing reads it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from uop.spec.args import AddrSpace, BufferArg, ConstArg, RangeArg, ReduceArg, SpecialArg, arg_of
 from uop.spec.dtype import dtypes
@@ -24,7 +24,9 @@ LETTERS = {AddrSpace.GLOBAL: "b", AddrSpace.LOCAL: "local", AddrSpace.REG: "acc"
 HERE = (
     Op.CONST, Op.PARAM, Op.BUFFER, Op.RANGE, Op.SPECIAL, Op.INDEX, Op.LOAD, Op.AFTER, Op.STACK,
 )  # fmt: skip
-"""Ops that stand where they are used, however often that is."""
+"""Ops that stand where they are used, also by several nodes; index arithmetic does too."""
+LONG = 20
+"""The nodes of an expression from which on also these have names."""
 
 
 def nests(root: UOp) -> list[str]:
@@ -49,7 +51,7 @@ class _Nest:
         self._inside = open_ranges(order)
         for u, r in effects_of_loops(order).items():
             self._inside[u] |= {r}
-        self._uses = Counter(s for u in order for s in dict.fromkeys(u.src))
+        self._shared = _shared(order)
         self._names: dict[UOp, str] = {}
         self._done: set[UOp] = set()
         self._depth = 1
@@ -100,10 +102,9 @@ class _Nest:
         self._depth -= 1
 
     def _is_statement(self, u: UOp) -> bool:
-        if u.op is Op.REDUCE or u.dtype is dtypes.void:
-            return u.op not in (Op.SINK, Op.GROUP)
-        stays = u.op in HERE and not (u.op is Op.LOAD and u.shape)
-        return u.dtype is not dtypes.index and not stays and self._uses[u] > 1
+        return u in self._shared or (
+            (u.op is Op.REDUCE or u.dtype is dtypes.void) and u.op not in (Op.SINK, Op.GROUP)
+        )
 
     def _statement(self, u: UOp, around: frozenset[UOp] = frozenset()) -> None:
         if u.op is Op.STORE:
@@ -114,15 +115,16 @@ class _Nest:
             self._line(self._text(u))
             return
         name = f"t{len(self._names)}"
-        if u.op is Op.REDUCE and u.src[1:]:
-            self._within(u.src[1:], u.src[0], around, f"{name} = {arg_of(u, ReduceArg).op.name} ")
-            if self.lines[-1].endswith(":"):
-                self.lines[-1] += f" {self._text(u.src[0])}"
-            else:
-                self._line(f"{INDENT}{self._text(u.src[0])}")
-        else:
+        if u.op is not Op.REDUCE or not u.src[1:]:
             self._line(f"{name} = {self._text(u)}")
+            self._names[u] = name
+            return
         self._names[u] = name
+        self._within(u.src[1:], u.src[0], around, f"{name} = {arg_of(u, ReduceArg).op.name} ")
+        if self.lines[-1].endswith(":"):
+            self.lines[-1] += f" {self._text(u.src[0])}"
+        else:
+            self._line(f"{INDENT}{self._text(u.src[0])}")
 
     def _line(self, text: str) -> None:
         self.lines.append(INDENT * self._depth + text)
@@ -174,6 +176,21 @@ class _Nest:
         """A place that is read; with a gate what is there, else the alternative."""
         place, *rest = map(self._text, u.src)
         return place if not rest else f"({place} if {rest[1]} else {rest[0]})"
+
+
+def _shared(order: Sequence[UOp]) -> set[UOp]:
+    """The values that several nodes use and that have names: no place, and no short index."""
+    uses = Counter(s for u in order for s in u.src)
+    size: dict[UOp, int] = {}
+    found = set()
+    for u in order:
+        size[u] = 1 + sum(size[s] for s in (u.src[:1] if u.op is Op.AFTER else u.src))
+        is_short = u.dtype is dtypes.index or (u.op in HERE and not (u.op is Op.LOAD and u.shape))
+        is_value = u.dtype is not dtypes.void and u.addrspace is None
+        if uses[u] > 1 and is_value and (size[u] > LONG or not is_short):
+            found.add(u)
+            size[u] = 1
+    return found
 
 
 def _constant(arg: ConstArg) -> str:

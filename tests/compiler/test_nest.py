@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop import Op, Tensor, UOp, compile, const, dtypes, evaluate, param, variable
+from uop import Op, Tensor, UOp, compile, const, dtypes, evaluate, param, parse, variable
 from uop.spec.graph import base_of, kernel_calls, kernels, slot_of, slots_of
 from uop.spec.kernel.optimization import parse_optimizations
 from uop.spec.text.nest import nests
@@ -113,6 +113,18 @@ def test_a_value_that_is_used_twice_has_a_name() -> None:
     ]
 
 
+def test_a_name_is_that_of_one_value() -> None:
+    x = Tensor(param(0, (2, 8), dtypes.float32))
+    squared = (x - 1).sin()
+    lines = nests(compile((squared * squared).sum().uop, optimizations=()).stages["rangeify"])
+    assert lines[1:] == [
+        "  t0 = ADD for r0 in 2 (REDUCE), r1 in 8 (REDUCE):",
+        "    t1 = sin(b1[r0 * 8 + r1] - 1)",
+        "    t1 * t1",
+        "  b0[0] = t0",
+    ]
+
+
 def test_a_symbolic_size_is_an_argument() -> None:
     root = UOp(Op.NEG, param(1, (variable(0, 1, 8), 2), dtypes.int32))
     lines = nests(compile(root, optimizations=()).stages["select"])
@@ -120,6 +132,19 @@ def test_a_symbolic_size_is_an_argument() -> None:
         "kernel 0 for gidx0 in b2 * 2: b0 = BUFFER 2, b1 = BUFFER 1, b2 = PARAM 0",
         "  b0[gidx0] = -b1[gidx0]",
     ]
+
+
+def test_what_is_used_again_and_again_is_written_once() -> None:
+    doubled = "".join(f"%{k} = ADD %{k - 1}, %{k - 1}\n" for k in range(2, 200))
+    root = parse(
+        "%0 = PARAM [4] {slot=0, dtype=int32, addrspace=GLOBAL}\n"
+        f'%1 = SPECIAL 4 {{name="gidx0"}}\n{doubled}'
+        "%200 = INDEX %0, %199\n%201 = LOAD %200\n%202 = STORE %200, %201\n%203 = SINK %202\n"
+        "%204 = BUFFER [4] {slot=0, dtype=int32}\n%205 = CALL %203, %204\n%206 = SINK %205\n"
+    )
+    lines = nests(root)
+    assert len(lines) < 200
+    assert max(map(len, lines)) < 200
 
 
 def test_a_tensor_program_has_no_nest() -> None:
