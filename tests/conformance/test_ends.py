@@ -74,7 +74,7 @@ def test_chains_hold_each_view_over_each_other() -> None:
 
 
 def test_some_numbers_select_no_row() -> None:
-    for case in of_group("one-hot"):
+    for case in of_group("idioms"):
         numbers = case.batches[0].inputs[1]
         n = len(case.batches[0].inputs[0])
         assert ((numbers < 0) | (numbers >= n)).any()

@@ -74,7 +74,7 @@ def test_another_seed_gives_other_graphs() -> None:
 LISTED = (
     *("pairs", "rewrites", "compositions", "aliased", "constants-alone"),
     *("overlaps", "in-place-alone", "changed-after", "partly-over"),
-    *("under-views", "clamped", "one-hot", "wraps"),
+    *("under-views", "clamped", "idioms", "wraps"),
 )
 """Groups whose programs are listed; of these the seed chooses the data."""
 

@@ -5,7 +5,8 @@
 - view-chains: several views, along axes of size 1 too, and a fold of them.
 - folded-constants: folds of constants under views, with absent elements or zeros.
 - bits-between: an op on the bits of values of another kind.
-- one-hot: a fold that selects by comparison with a counter; some numbers select nothing.
+- idioms: what compilers replace as a whole: a selection by number, some of which select nothing; a
+  count of trues; the place of the largest, of which there are several; a variance.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
     yield "folded-constants", COUNTS, _folded_constants
     if dtype is not dtypes.bool:
         yield "bits-between", COUNTS, _bits_between
-        yield "one-hot", (1, 1, 6), _one_hot
+        yield "idioms", (1, 2, 12), _idioms
 
 
 def _affine(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
@@ -204,19 +205,27 @@ def _bits_between(dtype: DType, vocabulary: Vocabulary, choices: Choices, index:
     return on_data(found, vocabulary, choices)
 
 
-def _one_hot(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Select from rows by numbers, some of which are no number of a row."""
-    n, count = between(choices, 3, 5), 9
-    counter = UOp(Op.STACK, *(const(k, dtypes.int32) for k in range(n)))
-    rows, numbers = param(0, (n, 1), dtype), param(1, (1, count), dtypes.int32)
-    is_one = UOp(Op.CMPEQ, reshape(counter, (n, 1)), numbers)
-    zero = const(0, dtype)
+def _idioms(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Select, count, find the place of the largest, and take a variance."""
+    n, count = between(choices, 3, 5), 300
+    numbers = (UOp(Op.STACK, *(const(k, dtypes.int32) for k in range(n))), (n, 1))
+    rows, wanted = param(0, (n, 1), dtype), param(1, (1, count), dtypes.int32)
+    is_one = UOp(Op.CMPEQ, reshape(*numbers), wanted)
+    zero, same = const(0, dtype), UOp(Op.CMPEQ, rows, fold(Op.MAX, rows, (0,)))
     found = [
         fold(Op.ADD, UOp(Op.MUL, rows, cast(is_one, dtype)), (0,)),
-        fold(Op.ADD, UOp(Op.WHERE, is_one, rows, zero), (0,)),
-        fold(Op.MAX, UOp(Op.WHERE, is_one, rows, zero), (0,)),
+        fold(pick(choices, (Op.ADD, Op.MAX)), UOp(Op.WHERE, is_one, rows, zero), (0,)),
+        fold(Op.ADD, cast(UOp(Op.CMPLT, wanted, const(n, dtypes.int32)), dtype), (1,)),
+        fold(Op.MAX, UOp(Op.MUL, cast(same, dtypes.int32), reshape(*numbers)), (0,)),
     ]
-    found = [u for u in found if all(map(vocabulary.takes, computed(u)))]
-    data = [sample(draw_within(1, 100), dtype, (n, 1), choices)]
-    data.append(sample(draw_within(-2, n + 2), dtypes.int32, (1, count), choices))
-    return program(outputs(*found), data)
+    if dtype.is_float:
+        mean = UOp(Op.MUL, fold(Op.ADD, rows, (0,)), const(1 / n, dtype))
+        apart = UOp(Op.SUB, rows, mean)
+        found.append(fold(Op.ADD, UOp(Op.MUL, apart, apart), (0,)))
+    large = 1 << (dtype.format.precision - 2) if dtype.is_float else 1
+    least = pick(choices, (1, large))
+    data = {
+        0: sample(draw_within(least, least + 2), dtype, (n, 1), choices),
+        1: sample(draw_within(-2, n), dtypes.int32, (1, count), choices),
+    }
+    return on_data(found, vocabulary, choices, lambda root, _: [data])

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from uop.conformance.suite.choices import Choices, CountedChoices, between, pick, shuffled
+from uop.conformance.suite.choices import Choices, CountedChoices, between, chance, pick, shuffled
 from uop.conformance.suite.levels.graph.pair_forms import LENGTH
 from uop.conformance.suite.levels.graph.pairs import (
     ARITHMETIC,
@@ -263,6 +263,8 @@ def _under_views(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
         else:
             moved = [MOVED[view](u) for u in operands]
             moved[1:] = [_fitting(op, u) for u in moved[1:]]
+            if count == 2 and not DECLARATIONS[op].is_partial and chance(choices, 30):
+                moved[1] = const(choices.below(2), dtype)
             found.append(UOp(op, *moved))
     return on_data(found, vocabulary, choices, ordinary_first)
 

@@ -52,7 +52,7 @@ from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import AddrSpace, AxisType, BufferArg, GetAddrArg, InsArg, ReduceArg, WmmaArg
 from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.ops.codegen import WARP
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.uop import UOp, const, index_const
 
 MOST_TERMS = 12
@@ -455,6 +455,21 @@ def branches(dtype: DType, choices: Choices, index: int) -> Generated:
     return with_contents(launch(listing.body, *memories), choices)
 
 
+def affine(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Divide i * a + c by b, where c may be negative and a and b may have common divisors."""
+    n, each = between(choices, 5, 40), 8
+    i = loop(0, n) if index % 2 else special("gidx0", n)
+    target, stores = Memory(0, n * each, dtype), []
+    for k in range(each):
+        a, b = (pick(choices, (2, 3, 4, 6, 8, 9, 12)) for _ in range(2))
+        value = plus(times(i, a), between(choices, -11, 11))
+        divided = UOp(pick(choices, FLOOR_DIVISIONS), value, index_const(b))
+        stores.append(store(at(target.param, plus(times(i, each), k)), cast(divided, dtype)))
+    effects = UOp(Op.GROUP, *stores)
+    body = UOp(Op.SINK, UOp(Op.END, effects, i) if index % 2 else effects)
+    return with_contents(launch(body, target), choices)
+
+
 KERNELS = (
     ("loops", _loops, (Op.RANGE, Op.END, Op.REDUCE)),
     ("registers", _registers, (Op.SPECIAL, Op.RANGE, Op.END, Op.AFTER)),
@@ -472,6 +487,7 @@ DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DT
     (Op.STORE, "register-gates", register_gates, (dtypes.int32, dtypes.float64, dtypes.int8)),
     (Op.STORE, "local-gates", local_gates, (dtypes.uint32, dtypes.float32, dtypes.int64)),
     (Op.IF, "branches", branches, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.IDIV, "affine", affine, (dtypes.int32, dtypes.int64, dtypes.int8)),
     (Op.INDEX, "positions", positions, (dtypes.int32, dtypes.float32, dtypes.uint8)),
 )
 """Kernels with several results each, on few dtypes: what they show does not depend on the dtype."""
