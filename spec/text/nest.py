@@ -21,10 +21,6 @@ from uop.spec.uop import UOp
 INDENT = "  "
 LETTERS = {AddrSpace.GLOBAL: "b", AddrSpace.LOCAL: "local", AddrSpace.REG: "acc"}
 """What the name of memory begins with, by its addrspace."""
-HERE = (
-    Op.CONST, Op.PARAM, Op.BUFFER, Op.RANGE, Op.SPECIAL, Op.INDEX, Op.LOAD, Op.AFTER, Op.STACK,
-)  # fmt: skip
-"""Ops that stand where they are used, also by several nodes; index arithmetic does too."""
 LONG = 20
 """The nodes of an expression from which on also these have names."""
 
@@ -185,7 +181,10 @@ def _shared(order: Sequence[UOp]) -> set[UOp]:
     found = set()
     for u in order:
         size[u] = 1 + sum(size[s] for s in (u.src[:1] if u.op is Op.AFTER else u.src))
-        is_short = u.dtype is dtypes.index or (u.op in HERE and not (u.op is Op.LOAD and u.shape))
+        # These stand where they are used, also by several nodes; index arithmetic does too.
+        is_place = u.op in (Op.CONST, Op.PARAM, Op.BUFFER, Op.INDEX, Op.AFTER, Op.STACK)
+        is_read = u.declaration.is_counter or (u.op is Op.LOAD and not u.shape)
+        is_short = is_place or is_read or u.dtype is dtypes.index
         is_value = u.dtype is not dtypes.void and u.addrspace is None
         if uses[u] > 1 and is_value and (size[u] > LONG or not is_short):
             found.add(u)
