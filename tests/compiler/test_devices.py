@@ -20,6 +20,7 @@ from uop.compiler.pipeline import compile, find_target
 from uop.compiler.runtime.cuda_host import Queued
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.compiler.stages.callify.devices import on_single_devices
+from uop.conformance.shrink.explain import decomposed
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import cases
 from uop.conformance.suite.levels.device.devices import COLLECTIVES, OF_ONE
@@ -66,7 +67,7 @@ def sharded_programs() -> list[Case]:
 
 @pytest.mark.parametrize("case", sharded_programs()[::3], ids=lambda c: str(c.id))
 def test_every_value_is_on_one_device_and_means_the_same(case: Case) -> None:
-    root = inlined(case.root)
+    root = decomposed(inlined(case.root))
     if not any(isinstance(u.device, tuple) for u in root.toposort()):
         return
     placed = on_single_devices(root)

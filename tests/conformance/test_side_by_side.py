@@ -85,14 +85,14 @@ def test_what_backends_choose_is_compared() -> None:
     cards = [
         (seen("max_nan", "the NaN", "propagate"), seen("ftz", "kept"), seen("", "kept")),
         (seen("max_nan", "number", "number"), seen("ftz", "kept"), seen("", "quiet")),
-        (seen("max_nan", "number and NaN", "either", ok=False), seen("reassociate", "no", "false")),
+        (seen("max_nan", "number and NaN", "either", ok=False), seen("wmma", "no", "false")),
     ]
     made = [ran(PASSED, name=str(k), card=card) for k, card in enumerate(cards)]
     made.append(ran(PASSED, name="3", profile="ftz=float16"))
     by_name = {choice.name: choice for choice in choices(made)}
     assert by_name["max_nan"].observed == ("propagate", "number", "number and NaN", NOT_SEEN)
     assert by_name["ftz"].observed == ("strict", "strict", NOT_SEEN, "float16 (declared)")
-    assert by_name["reassociate"].observed[2] == "strict"
+    assert by_name["wmma"].observed[2] == "strict"
     assert by_name["NaN payload"].observed == ("kept", "quiet", NOT_SEEN, NOT_SEEN)
     assert {name for name, choice in by_name.items() if choice.differs} == {
         "max_nan",

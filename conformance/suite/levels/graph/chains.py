@@ -54,7 +54,6 @@ from uop.spec.uop import UOp, const, param
 
 FACTORS = (2, 3, 4, 6, 8, 9, 12)
 """Numbers with and without common divisors."""
-OUTER = (Op.IDIV, Op.MOD, Op.CDIV, Op.CMOD, Op.CMPLT)
 RESULTS = 16
 """The values in one program."""
 STEPS = 3
@@ -85,6 +84,7 @@ def _affine(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
     """Divide x * k + r and its kin by a number, and compare them with a number or a value."""
     x, y, z = (param(slot, (LENGTH,), dtype) for slot in range(3))
     found = []
+    outer = vocabulary.of((Op.IDIV, Op.MOD, Op.CDIV, Op.CMOD, Op.CMPLT), dtype) or (Op.CMPLT,)
     for _ in range(RESULTS):
         k, m, c = (const(pick(choices, FACTORS), dtype) for _ in range(3))
         rest = UOp(Op.MOD, y, m)
@@ -100,7 +100,7 @@ def _affine(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
                 UOp(Op.ADD, product, UOp(Op.MUL, UOp(Op.IDIV, y, m), c)),
             ),
         )
-        op = pick(choices, vocabulary.of(OUTER, dtype) or OUTER)
+        op = pick(choices, outer)
         if op is not Op.CMPLT:
             value = UOp(op, value, const(pick(choices, FACTORS), dtype))
             if chance(choices, 50):
@@ -129,7 +129,8 @@ def _view_chains(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
 
 def _view(choices: Choices, vocabulary: Vocabulary, u: UOp) -> UOp:
     """Return one view of a value that has at least one axis."""
-    op, shape = pick(choices, vocabulary.of(VIEWS) or VIEWS), u.shape
+    views = (Op.PERMUTE, Op.RESHAPE, Op.SHRINK, Op.PAD, Op.FLIP, Op.EXPAND)
+    op, shape = pick(choices, vocabulary.of(views) or views), u.shape
     if op is Op.PERMUTE:
         return permute(u, shuffled(choices, range(len(shape))))
     if op is Op.FLIP:
@@ -146,9 +147,6 @@ def _view(choices: Choices, vocabulary: Vocabulary, u: UOp) -> UOp:
         sizes = [s + b + choices.below(2) for s, b in zip(shape, before, strict=True)]
         return pad(u, before, sizes, PadFill.ZERO)
     return expand(u, (between(choices, 1, 3) if s == 1 else s for s in shape))
-
-
-VIEWS = (Op.PERMUTE, Op.RESHAPE, Op.SHRINK, Op.PAD, Op.FLIP, Op.EXPAND)
 
 
 def _other_shape(choices: Choices, shape: Shape) -> list[int]:
