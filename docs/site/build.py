@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 from importlib.metadata import version
@@ -23,6 +24,7 @@ MOVED = {
     "README.md": "README.md",
     "docs/site/index.md": "index.md",
     "docs/ops/README.md": "ops/index.md",
+    "docs/stories/README.md": "stories/index.md",
     "spec/DECISIONS.md": "decisions.md",
     "conformance/findings/README.md": "findings.md",
     "benchmarks/README.md": "benchmarks.md",
@@ -30,7 +32,8 @@ MOVED = {
     "CHANGELOG.md": "changelog.md",
 }
 """Places on the site by path in the repository; the other pages of docs/ keep theirs."""
-TOCTREES = {"ops/index.md": "\n```{toctree}\n:glob:\n:hidden:\n\n*\n```\n"}
+BELOW = "\n```{toctree}\n:glob:\n:hidden:\n\n*\n```\n"
+TOCTREES = {"ops/index.md": BELOW, "stories/index.md": BELOW}
 """Lists of the pages below a page that the repository shows without."""
 BLOCK_OR_LINK = re.compile(
     r"^(`{3,}|~{3,}).*?^\1$|(?<=\]\()(?![a-z]+:)[^)#\s]+", re.MULTILINE | re.DOTALL
@@ -93,6 +96,8 @@ class Stage:
 def build(site: Path) -> int:
     """Write the pages of this version, the list of versions, and the way to the newest."""
     own = version("uop")
+    # A page that is gone would stay.
+    shutil.rmtree(site / own, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
         stage = Stage(Path(folder, "pages"))
         for path in (*map(Path, MOVED), *(ROOT / "docs").rglob("*.md")):
