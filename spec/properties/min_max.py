@@ -307,7 +307,11 @@ def reinterpreted(u: Node) -> Interval | None:
     is_known = interval is not None and interval.is_single and interval.min != 0
     if interval is None or not is_known or source.itemsize != u.dtype.itemsize:
         return dtype_range(u.dtype)
-    value = u.dtype.decode(source.encode(interval.min))
+    bits = source.encode(interval.min)
+    if bits >> u.dtype.bits:
+        # No bool.
+        return dtype_range(u.dtype)
+    value = u.dtype.decode(bits)
     return dtype_range(u.dtype) if math.isnan(value) else _single(value)
 
 

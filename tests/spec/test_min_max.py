@@ -365,6 +365,7 @@ def test_bits_shifts_and_negative_divisors_have_sharp_intervals() -> None:
     byte = param(1, (2,), dtypes.uint8)
     one, zero = const(1.0, dtypes.float32), const(0.0, dtypes.float32)
     to_bits = DTypeArg(dtypes.uint32)
+    no_bool = UOp(Op.BITCAST, const(-1, dtypes.int8), arg=DTypeArg(dtypes.bool))
     for u, expected in (
         (UOp(Op.MOD, const(7, dtypes.int8), const(-4, dtypes.int8)), Interval(-1, -1)),
         (UOp(Op.MOD, any_, const(-4, dtypes.int8)), Interval(-3, 0)),
@@ -382,6 +383,7 @@ def test_bits_shifts_and_negative_divisors_have_sharp_intervals() -> None:
         (UOp(Op.SQRT, UOp(Op.NEG, one)), Interval(-math.inf, math.inf, may_be_nan=True)),
         (UOp(Op.BITCAST, one, arg=to_bits), Interval(0x3F800000, 0x3F800000)),
         (UOp(Op.BITCAST, zero, arg=to_bits), Interval(0, 2**32 - 1)),
+        (no_bool, Interval(False, True)),
     ):
         assert u.min_max == expected, u
     # What may be accepted of a root in float32 is three steps away from it.
