@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uop.interpreter.accepted.result import Accepted, NaN
+from uop.interpreter.accepted.sets import intervals
 from uop.interpreter.numeric.storage import STORED, to_bits
 from uop.interpreter.values import Value
 from uop.spec.dtype import Kind
@@ -51,16 +52,18 @@ def word(value: Value, i: int) -> str:
 
 
 def accepted_words(accepted: Accepted, i: int) -> str:
-    """Return what is accepted for element i as text: `4`, `-0.0 to 0.0 or nan`, `anything`."""
+    """Return what is accepted for element i as text: `4`, `-inf, 1.0 or nan`, `anything`."""
     if accepted.any.reshape(-1)[i]:
         return "anything"
     code = NaN(int(np.asarray(accepted.nan).reshape(-1)[i]))
-    ends = [word(Value(np.asarray(end).reshape(-1)), i) for end in (accepted.lo, accepted.hi)]
-    match code:
-        case NaN.MUST:
-            return "nan"
-        case NaN.EXACT:
-            return ends[0]
+    if code is NaN.MUST:
+        return "nan"
     between = " or " if accepted.dtype.kind is Kind.BOOL else " to "
-    parts = [ends[0] if ends[0] == ends[1] else between.join(ends)]
-    return " or ".join([*parts, "nan"] if code is NaN.MAY else parts)
+    parts: dict[str, None] = {}
+    for part in intervals(accepted.spread):
+        ends = [word(Value(np.asarray(end).reshape(-1)), i) for end in (part.lo, part.hi)]
+        parts[between.join(dict.fromkeys(ends))] = None
+        if code is NaN.EXACT:
+            return ends[0]
+    *first, last = [*parts, "nan"] if code is NaN.MAY else parts
+    return f"{', '.join(first)} or {last}" if first else last

@@ -66,7 +66,7 @@ PATH = re.compile(r"\b(?:docs|spec)/[\w/-]+\.md")
 """A page as the words of the glossary name it."""
 RULES = "rules.md"
 LABELS = "labels.md"
-LABELS_HEAD = """# Labels of no op
+LABELS_HEAD = """# Other labels
 
 A label names a condition, and every error about it begins with the label. Those of an op stand on
 [its page](ops/README.md). Here are those on numbers, inputs, values and Tensors, on the form that a

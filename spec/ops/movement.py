@@ -119,14 +119,14 @@ def _bytes_change(u: Node) -> str | None:
 define(
     OpDef(
         Op.PERMUTE,
-        doc="Reorder axes. pi = (1, 0) is transpose.",
+        doc="Axis k of the result is axis order[k] of T. order = (1, 0) is transpose.",
         src=("T",),
         arg=PermuteArg,
         shape=shape.permute,
         axis=axis.follow_permutation,
         gradient=gradients.permute,
         constraints=(
-            Constraint("PERMUTE.c1", "pi is a permutation of the axes of T", _no_permutation),
+            Constraint("PERMUTE.c1", "order is a permutation of the axes of T", _no_permutation),
             has_value("PERMUTE.c2"),
         ),
         **VIEW,

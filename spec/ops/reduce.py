@@ -40,7 +40,8 @@ define(
     OpDef(
         Op.REDUCE,
         section="reduce",
-        doc="Fold T with op, left to right in row-major order, ranges outer; axes become 1.",
+        doc="Fold T with op, left to right in row-major order, ranges outer; axes become 1. "
+        "Absent elements are skipped; where none is left, the result is the identity of op.",
         src=("T", "r*"),
         arg=ReduceArg,
         dtype=dtype.of_src(0),

@@ -40,7 +40,7 @@ def test_a_decomposition_is_a_program(uop: Any) -> None:
 def test_a_label_is_explained_by_the_program_that_breaks_it(uop: Any) -> None:
     outcome = uop("explain", "PERMUTE.c1")
     assert outcome.code == 0
-    assert "PERMUTE: pi is a permutation of the axes of T." in outcome.out
+    assert "PERMUTE: order is a permutation of the axes of T." in outcome.out
     assert "must be rejected" in outcome.out
     assert "found: (" in outcome.out
 

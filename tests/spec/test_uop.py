@@ -131,7 +131,7 @@ def test_an_error_names_the_label_the_node_and_the_users_line() -> None:
     assert path == __file__
     text = Path(__file__).read_text().splitlines()[int(line) - 1]
     assert text.strip() == "UOp(Op.PERMUTE, x, arg=PermuteArg((1, 1)))"
-    assert str(error).startswith("PERMUTE.c1: pi is a permutation of the axes of T\n")
+    assert str(error).startswith("PERMUTE.c1: order is a permutation of the axes of T\n")
 
 
 def test_the_line_is_the_users_also_through_a_helper_of_the_package() -> None:
