@@ -46,7 +46,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
             yield group(
                 "device", Op.REPLICATED, dtype, name, counts, _collective, *args, needs=needs
             )
-        counts = (2, len(NUMBERS), 6 * len(NUMBERS))
+        counts = (1, len(NUMBERS), 6 * len(NUMBERS))
         yield group(
             "device", Op.ALLREDUCE, dtype, "devices", counts, _all_reduced, dtype, needs=needs
         )

@@ -74,13 +74,14 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 
 
 def _builds(dtype: DType, vocabulary: Vocabulary) -> Iterator[tuple[str, Counts, Build]]:
+    once = int(dtype.name in IN_SMOKE)
     for name, few, listed, build in LISTED:
         if count := -(-len(listed(dtype, vocabulary)) // TOGETHER):
-            yield name, (few, count, 4 * count), build
+            yield name, (few * once, count, 4 * count), build
     if any(_is_inside(d, dtype) for d in INTS):
-        yield "clamped", (int(dtype.name in IN_SMOKE), 1, 1), _clamped
+        yield "clamped", (once, 1, 1), _clamped
     if vocabulary.of(ARITHMETIC, dtype) and dtype is not dtypes.bool:
-        yield "last-reads", (int(dtype.name in IN_SMOKE), 2, 12), _last_reads
+        yield "last-reads", (once, 2, 12), _last_reads
 
 
 def _narrow(slot: int, kind: DType) -> Values:
@@ -295,8 +296,8 @@ def _last_reads(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: i
 
 
 LISTED = (
-    ("ends", 3, _bounded, _ends),
+    ("ends", 4, _bounded, _ends),
     ("under-views", 1, _viewed, _under_views),
     ("wraps", 1, _wrapping, _wraps),
 )
-"""The name, the programs of a smoke run, what is listed, and what builds the programs."""
+"""The name, the programs of a dtype in a smoke run, what is listed, what builds the programs."""
