@@ -297,7 +297,7 @@ def escaped(text: str) -> str:
 def _linked(cell: str) -> str:
     """A cell whose decisions and findings are links."""
     cell = re.sub(r"\bD-\d{3}\b", lambda m: f"[{m[0]}]({DECISIONS}#{decision_slug(m[0])})", cell)
-    return re.sub(rf"{FINDINGS}/(\w+)\.py", rf"[\1]({ROOT}/{FINDINGS}/\1.py)", cell)
+    return re.sub(rf"{FINDINGS}/([\w/]+)\.py", rf"[\1]({ROOT}/{FINDINGS}/\1.py)", cell)
 
 
 def decision_slug(number: str) -> str:

@@ -10,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TypeVar, cast
 
+from uop.conformance.finding_systems import SYSTEMS
 from uop.conformance.judging.storage import from_literal
 from uop.conformance.reference.answers.knobs import knob_sections, knobs_of
 from uop.conformance.reference.answers.specials import special_values
@@ -341,10 +342,12 @@ def facts() -> Mapping[str, tuple[Fact, ...]]:
 
 
 def _finding(name: str) -> Fact:
-    """A program that tinygrad gets wrong; its first line says how."""
+    """A program that a system gets wrong, tinygrad without a folder; its first line says how."""
     script = files("uop.conformance").joinpath("findings", f"{name}.py").read_text("utf-8")
     title = script.partition("\n")[0].removeprefix("# ").rstrip(".")
-    return Fact("tinygrad 0.14", says=title, source=f"{FINDINGS}/{name}.py")
+    folder, _, _ = name.rpartition("/")
+    who = SYSTEMS[folder].title if folder else "tinygrad 0.14"
+    return Fact(who, says=title, source=f"{FINDINGS}/{name}.py")
 
 
 def _elsewhere(name: str) -> Section:
