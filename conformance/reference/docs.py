@@ -107,8 +107,12 @@ The `value` of a CONST is a number, `true` or `false`; of a float dtype it is a 
 
 
 def files(folder: Path) -> dict[str, str]:
-    """Every generated file by its path in the folder docs, whose matrix of systems is read."""
-    judged = matrix_of((folder / MATRIX).read_text("utf-8"))
+    """Every generated file by its path in the folder docs, whose matrix of systems is read.
+
+    The folder of a package that adds ops has none.
+    """
+    matrix = folder / MATRIX
+    judged = matrix_of(matrix.read_text("utf-8")) if matrix.exists() else {}
     pages = {GLOSSARY: glossary(), RULES: rules(), LABELS: other_labels()}
     pages |= {GRAMMAR: grammar(), **pictures()}
     pages |= {f"{OPS}/{INDEX}": _index(), f"{OPS}/{ARGS}": _args()}

@@ -47,9 +47,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
                 "device", Op.REPLICATED, dtype, name, counts, _collective, *args, needs=needs
             )
         counts = (1, len(NUMBERS), 6 * len(NUMBERS))
-        yield group(
-            "device", Op.ALLREDUCE, dtype, "devices", counts, _all_reduced, dtype, needs=needs
-        )
+        for op in (Op.ALLREDUCE, Op.LOAD):
+            yield group("device", op, dtype, "devices", counts, _shards, op, dtype, needs=needs)
     for dtype in HOMES:
         args_ = (dtype, vocabulary)
         yield group("device", None, dtype, "sharded", (1, 5, 60), _sharded, *args_, needs=needs)
@@ -86,17 +85,19 @@ def _collective(dtype: DType, name: str, choices: Choices, index: int) -> Genera
     return program(root, *([sample(draw, dtype, size, choices)] for draw in DRAWS))
 
 
-def _all_reduced(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Fold the shards of each number of devices, to one of them, another one, or all, and gather
-    them. Half of the devices do not stand in the order of their names.
+def _shards(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
+    """Fold or gather the shards of each number of devices, to one of them or another one; a fold to
+    all too. Half of the devices do not stand in the order of their names.
     """
     n = NUMBERS[index % len(NUMBERS)]
     on = devices(n) if chance(choices, 50) else tuple(shuffled(choices, devices(n)))
     t = param(0, (n * between(choices, 1, 3), between(choices, 1, 5)), dtype, on)
-    targets: tuple[Device, ...] = (on[0], on[-1], "E", on)
-    arg = AllReduceArg(FOLDS[(index + n) % len(FOLDS)], pick(choices, targets))
-    gathered = UOp(Op.LOAD, t, arg=LoadArg(on[-1]))
-    root = nodes.outputs(UOp(Op.ALLREDUCE, t, arg=arg), gathered)
+    if op is Op.ALLREDUCE:
+        targets: tuple[Device, ...] = (on[0], on[-1], "E", on)
+        fold = FOLDS[(index + n) % len(FOLDS)]
+        root = UOp(op, t, arg=AllReduceArg(fold, pick(choices, targets)))
+    else:
+        root = UOp(op, t, arg=LoadArg(pick(choices, (on[0], on[-1], "E"))))
     return program(root, *([sample(draw, dtype, t.shape, choices)] for draw in DRAWS))
 
 
