@@ -286,8 +286,9 @@ def _is_akin(part: Part, found: CaseFailure, failure: CaseFailure) -> bool:
     kinds = {found.symptom.kind, failure.symptom.kind, part.repro.kind}
     if not part.is_cut or kinds != {Symptom.REFUSED.kind, Symptom.VALUE.kind}:
         return False
-    ops = (Counter(u.op for u in root.toposort()) for root in (part.root, part.repro.program.root))
-    return part.own is not None or len({frozenset(c.items()) for c in ops}) == 1
+    roots = part.root, part.repro.program.root
+    own, of_repro = (Counter(u.op for u in root.toposort()) for root in roots)
+    return part.own is not None or own == of_repro
 
 
 def _masked(start: Candidate, parts: Sequence[Part]) -> Candidate | None:
