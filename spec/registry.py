@@ -45,6 +45,7 @@ class Node(Protocol):
     def min_max(self) -> Interval | None: ...
     @property
     def axis(self) -> int | None: ...
+    def toposort(self) -> list[Self]: ...
 
 
 class Build(Protocol):
@@ -137,9 +138,9 @@ class OpDef(Operands):
     decomposition: Callable[[Build, Node], Node | None] | None = None
     gradient: Gradient | None = None
     cases: str = ""
-    by_dtypes: bool = False
-    """Whether the dtypes of its operands and its arg decide all about a node on numbers without
-    shape and device: its constraints and its properties are cached by them.
+    by_types: bool = False
+    """Whether a node on single devices is decided by its arg and by the dtype, shape, device and
+    address space of each operand: then the outcome of its rules is cached by these.
     """
     is_view: bool = False
     """Whether it lays the elements of one operand out anew; all but PAD on locations too."""

@@ -246,16 +246,14 @@ def _made(
     u.op, u.src, u.arg, u.tag = op, src, arg, tag
     u._min_max = u._axis = _NOT_YET
     u._below = u._variables = None
-    if declaration.by_dtypes:
+    if declaration.by_types and not is_symbolic:
+        types: list[object] = [op, arg]
         for s in src:
-            if s.shape or s.device is not None:
+            if s.device.__class__ is tuple:
                 break
+            types += (s.dtype, s.shape, s.device, s.addrspace)
         else:
-            key = (op, arg, *[s.dtype for s in src])
-            known = _SCALARS.get(key)
-            if known is None:
-                known = _SCALARS[key] = _checked(u, declaration)
-            u.dtype, u.shape, u.device, u.addrspace = known, (), None, None
+            u.dtype, u.shape, u.device, u.addrspace = _outcome(u, declaration, tuple(types))
             u.__class__ = UOp
             return u
     error = None
@@ -285,10 +283,26 @@ def _checked(u: UOp, declaration: OpDef) -> DType:
     return declaration.dtype(u)
 
 
-_SCALARS: dict[tuple[object, ...], DType] = {}
-"""The dtype of the nodes of ops `by_dtypes` on numbers without shape and device, by op, arg and
-dtypes. Most nodes of kernels are such.
+Outcome = tuple[DType, Sizes, Device, AddrSpace | None]
+
+_OUTCOMES: dict[tuple[object, ...], Outcome] = {}
+"""The properties of nodes of ops `by_types`, by op, arg and the types of their operands. Most nodes
+of kernels are such.
 """
+MOST_OUTCOMES = 1 << 14
+
+
+def _outcome(u: UOp, declaration: OpDef, types: tuple[object, ...]) -> Outcome:
+    """Check a node that its types decide, or look up that nodes of these types are right."""
+    known = _OUTCOMES.get(types)
+    if known is None:
+        if len(_OUTCOMES) >= MOST_OUTCOMES:
+            _OUTCOMES.clear()
+        u.dtype = _checked(u, declaration)
+        shape, device = declaration.shape(u), declaration.device(u)
+        known = u.dtype, shape, device, declaration.addrspace(u)
+        _OUTCOMES[types] = known
+    return known
 
 
 def _lacking(u: UOp, field: str) -> list[UOp]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -18,10 +19,16 @@ N = TypeVar("N")
 T = TypeVar("T")
 
 
-def toposort(roots: Iterable[N], sources: Callable[[N], Sequence[N]]) -> list[N]:
-    """Every node under the roots once, in depth-first post-order: sources before users."""
+def toposort(
+    roots: Iterable[N], sources: Callable[[N], Sequence[N]], seen: set[N] | None = None
+) -> list[N]:
+    """Every node under the roots once, in depth-first post-order: sources before users.
+
+    The nodes that are in `seen` before, and what is below these alone, are left out; the others
+    are added to it.
+    """
     order: list[N] = []
-    seen: set[N] = set()
+    seen = set() if seen is None else seen
     for root in roots:
         if root in seen:
             continue
@@ -67,14 +74,12 @@ def all_rebuilt(
     """
     below = sources or all_sources
     done = {} if done is None else done
-    for u in toposort(roots, lambda v: () if v in done else below(v)):
-        if u not in done:
-            done[u] = visit(u, [done[s] for s in below(u)])
+    for u in toposort(roots, below, set(done)):
+        done[u] = visit(u, [done[s] for s in below(u)])
     return done
 
 
-def all_sources(node: M) -> tuple[M, ...]:
-    return node.src
+all_sources: Callable[[M], tuple[M, ...]] = attrgetter("src")
 
 
 def kept_with_root(find: Callable[[N], T]) -> Callable[[N], T]:
@@ -104,4 +109,8 @@ def free_params(body: M) -> tuple[M, ...]:
 
 @kept_with_root
 def _params_below(body: M) -> tuple[M, ...]:
-    return tuple(u for u in toposort([body], outside_bodies) if u.op is Op.PARAM)
+    # Most bodies call none; then this is the order that the passes over the body need too.
+    order = body.toposort()
+    if any(u.op in CALLS for u in order):
+        order = toposort([body], outside_bodies)
+    return tuple(u for u in order if u.op is Op.PARAM)

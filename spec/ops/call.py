@@ -87,7 +87,7 @@ def _both_fixed(argument: Node, param: Node) -> bool:
 
 def _argument_differs(u: Node) -> str | None:
     def fits(argument: Node, param: Node) -> bool:
-        if _both_fixed(argument, param) and argument.shape != param.shape:
+        if argument.shape != param.shape and _both_fixed(argument, param):
             return False
         return argument.dtype is param.dtype and _in_range(argument, param)
 

@@ -89,8 +89,9 @@ def distinct_devices(label: str, target: Callable[[Node], Device]) -> Constraint
     """The devices of a value are distinct by name."""
 
     def broken(u: Node) -> str | None:
-        device = target(u)
-        names = device if isinstance(device, tuple) else ()
+        names = target(u)
+        if not isinstance(names, tuple):
+            return None
         twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
         return None if twice is None else f"{twice!r} twice among {', '.join(names)}"
 

@@ -25,6 +25,7 @@ def effect(
     on: Callable[[Node], Device] = device.first_that_has_one,
     clauses: tuple[Clause, ...] = (),
     access: AccessKind | None = None,
+    by_types: bool = False,
 ) -> OpDef:
     """Declare an op without a value; `on` derives its device."""
     return define(
@@ -41,6 +42,7 @@ def effect(
             min_max=min_max.none,
             axis=axis.null,
             access=access,
+            by_types=by_types,
             constraints=constraints,
             clauses=clauses,
         )

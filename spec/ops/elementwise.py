@@ -84,7 +84,7 @@ def elementwise(
                 *extra,
                 *((one_axis(f"{name}.{axis_label}"),) if arity > 1 else ()),
             ),
-            by_dtypes=True,
+            by_types=True,
         )
     )
 

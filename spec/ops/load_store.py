@@ -64,6 +64,7 @@ define(
         axis=axis.load,
         gradient=gradients.load,
         access=AccessKind.READ,
+        by_types=True,
         constraints=(
             has_value("LOAD.c1"),
             Constraint("LOAD.c2", "alt has the dtype of buf", _alt_differs),
@@ -93,6 +94,7 @@ effect(
     one_device("STORE.c5"),
     Constraint("STORE.c6", "a sharded val or gate is sharded as buf is", stored_off_axis),
     access=AccessKind.WRITE,
+    by_types=True,
     clauses=(
         Clause("STORE.u1", "the gate is not UNSPECIFIED"),
         Clause("STORE.u2", "two accesses to one element, one of them a write, are ordered"),

@@ -230,6 +230,7 @@ define(
 define(
     OpDef(
         Op.INDEX,
+        by_types=True,
         doc="Index leading axes: a ()-shaped index removes its axis, a (k,)-shaped one makes it k.",
         src=("T", "i*"),
         shape=shape.index,
@@ -256,6 +257,7 @@ define(
 define(
     OpDef(
         Op.STACK,
+        by_types=True,
         doc="Join values of one shape along a new leading axis.",
         src=("T*",),
         shape=shape.stack,

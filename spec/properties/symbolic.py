@@ -26,7 +26,15 @@ from uop.spec.graph import over, replaced, slot_of, without_order
 from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.properties.shape import is_fixed, size_of
 from uop.spec.registry import DECLARATIONS, Sizes
-from uop.spec.walk import CALLS, free_params, kept_with_root, outside_bodies, rebuild, toposort
+from uop.spec.walk import (
+    CALLS,
+    all_sources,
+    free_params,
+    kept_with_root,
+    outside_bodies,
+    rebuild,
+    toposort,
+)
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -200,6 +208,9 @@ class _Call:
     op: Op
     src: tuple[Any, ...]
     arg: Arg | None = None
+
+    def toposort(self) -> list[Any]:
+        return toposort([self], all_sources)
 
 
 def _check_call(build: Builder, u: UOp, bindings: Sequence[Binding]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import (
     addrspaces,
@@ -53,7 +54,8 @@ from uop.spec.args import (
 from uop.spec.dtype import DTYPES
 from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS
+from uop.spec.properties.shape import is_fixed
+from uop.spec.registry import DECLARATIONS, OpDef
 from uop.spec.text.json_form import dumps, loads
 from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp, dims, index_const
@@ -107,9 +109,11 @@ def test_every_kind_of_arg_is_drawn() -> None:
 
 
 @st.composite
-def attempts(draw: Callable[[st.SearchStrategy[Any]], Any]) -> tuple[Op, list[UOp], Arg | None]:
+def attempts(
+    draw: Callable[[st.SearchStrategy[Any]], Any], among: Sequence[OpDef]
+) -> tuple[Op, list[UOp], Arg | None]:
     """An op with operands and an arg that need not fit, but have the right number and type."""
-    declaration = draw(st.sampled_from(list(DECLARATIONS.values())))
+    declaration = draw(st.sampled_from(among))
     least = declaration.least
     most = least + 2 if declaration.most is None else declaration.most
     src = draw(st.lists(OPERANDS, min_size=least, max_size=most))
@@ -117,7 +121,7 @@ def attempts(draw: Callable[[st.SearchStrategy[Any]], Any]) -> tuple[Op, list[UO
 
 
 @settings(max_examples=400, deadline=None)
-@given(attempts())
+@given(attempts([*DECLARATIONS.values()]))
 def test_a_node_has_all_its_properties_or_is_invalid(
     attempt: tuple[Op, list[UOp], Arg | None],
 ) -> None:
@@ -129,6 +133,33 @@ def test_a_node_has_all_its_properties_or_is_invalid(
     fits_together(u)
     assert parse(print_program(u)) is u
     assert loads(dumps(u)) is u
+
+
+def outcome(declaration: OpDef, src: Sequence[Any], arg: Arg | None) -> object:
+    """The label of the first constraint that is broken, or the properties."""
+    u: Any = SimpleNamespace(op=declaration.op, src=tuple(src), arg=arg)
+    for constraint in declaration.constraints:
+        if constraint.broken(u) is not None:
+            return constraint.label
+    u.dtype = declaration.dtype(u)
+    return u.dtype, declaration.shape(u), declaration.device(u), declaration.addrspace(u)
+
+
+@settings(max_examples=400, deadline=None)
+@given(attempts([d for d in DECLARATIONS.values() if d.by_types]))
+def test_types_decide_about_nodes_whose_outcome_is_cached_by_them(
+    attempt: tuple[Op, list[UOp], Arg | None],
+) -> None:
+    op, src, arg = attempt
+    assume(all(is_fixed(s.shape) and not isinstance(s.device, tuple) for s in src))
+    # No rule sees the sources, arg or interval of an operand here, and each op is the same.
+    types = [
+        SimpleNamespace(
+            op=Op.NOOP, dtype=s.dtype, shape=s.shape, device=s.device, addrspace=s.addrspace
+        )
+        for s in src
+    ]
+    assert outcome(DECLARATIONS[op], types, arg) == outcome(DECLARATIONS[op], src, arg)
 
 
 def fits_together(u: UOp) -> None:
