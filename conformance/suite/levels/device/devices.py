@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 
+import numpy as np
+
 from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled, weighted
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.growth import has_meaning
@@ -18,7 +20,7 @@ from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.op.movement import random_permute
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
 from uop.conformance.suite.vocabulary import Vocabulary, computed
-from uop.interpreter.numeric.storage import Array
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import AllReduceArg, Device, LoadArg, PadFill
 from uop.spec.dtype import DTYPES, DType
 from uop.spec.errors import InvalidError
@@ -49,6 +51,9 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         counts = (1, len(NUMBERS), 6 * len(NUMBERS))
         for op in (Op.ALLREDUCE, Op.LOAD):
             yield group("device", op, dtype, "devices", counts, _shards, op, dtype, needs=needs)
+        few = (1, 1, 10)
+        yield group("device", Op.ALLREDUCE, dtype, "folds", few, _folds, dtype, needs=needs)
+        yield group("device", Op.LOAD, dtype, "parts", few, _parts, dtype, needs=needs)
     for dtype in HOMES:
         args_ = (dtype, vocabulary)
         yield group("device", None, dtype, "sharded", (1, 5, 60), _sharded, *args_, needs=needs)
@@ -98,6 +103,25 @@ def _shards(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
         root = UOp(op, t, arg=AllReduceArg(fold, pick(choices, targets)))
     else:
         root = UOp(op, t, arg=LoadArg(pick(choices, (on[0], on[-1], "E"))))
+    return program(root, *([sample(draw, dtype, t.shape, choices)] for draw in DRAWS))
+
+
+def _folds(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Fold shards by each op, to all devices; on data of one sign too, which 0 does not bound."""
+    on = devices(between(choices, 2, MOST))
+    t = param(0, (len(on), 5), dtype, on)
+    root = nodes.outputs(*(UOp(Op.ALLREDUCE, t, arg=AllReduceArg(fold, on)) for fold in FOLDS))
+    low = -np.abs(sample(draw_ordinary, dtype, t.shape, choices)) - np_dtype(dtype).type(1)
+    return program(root, [low], *([sample(draw, dtype, t.shape, choices)] for draw in DRAWS))
+
+
+def _parts(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Gather shards on one device, and take the part of each device and one of two devices."""
+    n, rows = between(choices, 2, MOST), between(choices, 2, 4)
+    t = param(0, (n * rows, 3), dtype, devices(n))
+    whole = UOp(Op.LOAD, t, arg=LoadArg(pick(choices, (*devices(n), "E"))))
+    starts = [*(k * rows for k in range(n)), between(choices, 1, rows - 1)]
+    root = nodes.outputs(*(nodes.shrink(whole, (start, 0), (rows, 3)) for start in starts))
     return program(root, *([sample(draw, dtype, t.shape, choices)] for draw in DRAWS))
 
 

@@ -2,9 +2,12 @@
 
 - affine: quotients, remainders and comparisons of x * k + r on narrow values, by which compilers
   simplify addresses. Whether a rule holds depends on k, on the divisor and on the range of r.
+- filled: quotients and remainders of products that nearly fill a dtype, so that x + c may wrap.
 - view-chains: several views, along axes of size 1 too, and a fold of them.
 - folded-constants: folds of constants under views, with absent elements or zeros.
 - bits-between: an op on the bits of values of another kind.
+- shifts: a shift by k, an op with a multiple of 2**k or a mask, and the shift back.
+- casts-in-folds: folds of casts, and casts of folds.
 - idioms: what compilers replace as a whole: a selection by number, some of which select nothing; a
   count of trues; the place of the largest, of which there are several; a variance.
 """
@@ -46,9 +49,9 @@ from uop.conformance.suite.levels.nodes import (
 from uop.conformance.suite.values import draw_within, sample
 from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.spec.args import PadFill
-from uop.spec.dtype import VALUES, DType, dtypes
+from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.graph import slots_of
-from uop.spec.ops.names import Op
+from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, const, param
 
@@ -73,10 +76,14 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
     if dtype.is_int:
         yield "affine", (2, 6, 48), _affine
+        yield "shifts", (1, 2, 12), _shifts
+        if dtype.bits > 8:
+            yield "filled", (1, 2, 12), _filled
     yield "view-chains", COUNTS, _view_chains
     yield "folded-constants", COUNTS, _folded_constants
     if dtype is not dtypes.bool:
         yield "bits-between", COUNTS, _bits_between
+        yield "casts-in-folds", (1, 2, 12), _casts_in_folds
         yield "idioms", (1, 2, 12), _idioms
 
 
@@ -113,6 +120,51 @@ def _affine(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
     inputs = slots_of(root)
     data = ({k: sample(draw, dtype, (LENGTH,), choices) for k in inputs} for draw in ranges)
     return program(root, *data)
+
+
+def _shifts(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Shift x, apply each op with a constant that is a multiple of 2**k, and shift back."""
+    x, y = (param(slot, (LENGTH,), dtype) for slot in range(2))
+    found = []
+    for op in (Op.ADD, Op.SUB, Op.MUL, Op.XOR, Op.AND, Op.MAX):
+        for there, back in ((Op.SHL, Op.SHR), (Op.SHR, Op.SHL)):
+            few = between(choices, 1, dtype.bits // 2 - 1)
+            k, mask = const(few, dtype), const((1 << dtype.bits - few - 1) - 1, dtype)
+            number = const(pick(choices, (1, 3)) << few, dtype)
+            shifted = UOp(back, UOp(op, UOp(there, x, k), number), k)
+            found += [shifted, UOp(op, UOp(there, y, k), mask), UOp(back, UOp(there, y, k), k)]
+    return on_data(found, vocabulary, choices)
+
+
+def _filled(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Divide a narrow value times a factor that leaves little room in a wide dtype."""
+    narrow = next(d for d in INTS if d.kind is dtype.kind and 2 * d.bits == dtype.bits)
+    x = cast(param(0, (LENGTH,), narrow), dtype)
+    most = int(dtype.max) // (int(narrow.max) + 1)
+    found = []
+    for op in vocabulary.of((*FLOOR_DIVISIONS, Op.CDIV, Op.CMOD), dtype) or (Op.IDIV,):
+        for divisor in shuffled(choices, (2, *FACTORS, 7, 100)[:: 1 + index % 2])[:4]:
+            product = UOp(Op.MUL, x, const(most - choices.below(most // 4), dtype))
+            found.append(UOp(op, product, const(divisor, dtype)))
+    return on_data(found, vocabulary, choices)
+
+
+def _casts_in_folds(
+    dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
+) -> Generated:
+    """Fold what is cast to a dtype, and cast folds to it: the element that decides may change."""
+    kinds = (d for d in VALUES if d not in (dtype, dtypes.index))
+    # A float outside an integer's range has no value in it.
+    fits = [d for d in kinds if dtype.is_float or not d.is_float]
+    found = []
+    for slot in range(RESULTS // 4):
+        x = param(slot, (3, 4), pick(choices, vocabulary.of_dtypes(fits) or [dtype]))
+        for axes in ((0,), (1,)):
+            op = pick(choices, vocabulary.of(FOLDS, dtype) or FOLDS)
+            found.append(fold(op, cast(x, dtype), axes))
+        if x.dtype is not dtypes.bool:
+            found.append(cast(fold(pick(choices, FOLDS), x, (1,)), dtype))
+    return on_data(found, vocabulary, choices)
 
 
 def _view_chains(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:

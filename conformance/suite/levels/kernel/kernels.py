@@ -22,7 +22,7 @@ from uop.conformance.suite.levels.graph.random_graph import (
     stored_graph,
 )
 from uop.conformance.suite.levels.group import Args, Counts, Generated, Group, group, program
-from uop.conformance.suite.levels.kernel import nests
+from uop.conformance.suite.levels.kernel import dependences, nests
 from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.conformance.suite.levels.kernel.scalar import (
     KERNEL_OPS,
@@ -489,5 +489,12 @@ DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DT
     (Op.IF, "branches", branches, (dtypes.int32, dtypes.float32, dtypes.uint8)),
     (Op.IDIV, "affine", affine, (dtypes.int32, dtypes.int64, dtypes.int8)),
     (Op.INDEX, "positions", positions, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.STORE, "carried", dependences.carried, (dtypes.int32, dtypes.float32, dtypes.uint16)),
+    (
+        Op.BARRIER,
+        "neighbours",
+        dependences.neighbours,
+        (dtypes.int32, dtypes.bfloat16, dtypes.uint8),
+    ),
 )
 """Kernels with several results each, on few dtypes: what they show does not depend on the dtype."""

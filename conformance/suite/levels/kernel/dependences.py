@@ -1,0 +1,95 @@
+"""Generate level kernel, dependences: what a LOAD reads was stored by another iteration or item.
+
+A compiler that reorders accesses must compare their places, and may not take two PARAMs for two
+memories.
+"""
+
+from __future__ import annotations
+
+from uop.conformance.suite.choices import Choices, between, pick, shuffled
+from uop.conformance.suite.levels.group import Generated
+from uop.conformance.suite.levels.kernel.scalar import (
+    Memory,
+    at,
+    launch,
+    load,
+    loop,
+    modulo,
+    plus,
+    special,
+    times,
+    with_contents,
+)
+from uop.conformance.suite.levels.nodes import dims, store
+from uop.spec.args import AddrSpace, BufferArg
+from uop.spec.dtype import DType
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp, const, index_const
+
+FURTHEST = 3
+"""The largest distance between two accesses of one iteration."""
+OPS = (Op.ADD, Op.SUB, Op.MUL)
+
+
+def carried(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Run loops whose iterations read what others write, by one PARAM or by two of one buffer."""
+    effects, arguments = [], []
+    for id, form in enumerate(shuffled(choices, (_step, _step, _chosen, _chosen, _gated))):
+        n = between(choices, 4, 12)
+        written, source = (Memory(3 * id + k, n + FURTHEST, dtype) for k in (0, 1))
+        again = Memory(3 * id + 2, written.count, dtype)
+        i = loop(id, n)
+        here, there = shuffled(choices, range(FURTHEST + 1))[:2]
+        # Every second loop reads the buffer that it writes through a PARAM of its own.
+        read = load((again if id % 2 else written).param, plus(i, there))
+        new = UOp(pick(choices, OPS), read, load(source.param, plus(i, choices.below(FURTHEST))))
+        effects.append(UOp(Op.END, form(at(written.param, plus(i, here)), new, read, i), i))
+        arguments += [written.argument, source.argument, written.argument]
+    return with_contents(UOp(Op.SINK, UOp(Op.CALL, UOp(Op.SINK, *effects), *arguments)), choices)
+
+
+def _step(place: UOp, new: UOp, read: UOp, i: UOp) -> UOp:
+    return store(place, new)
+
+
+def _chosen(place: UOp, new: UOp, read: UOp, i: UOp) -> UOp:
+    """Store the new value or what stands at the other place."""
+    return store(place, UOp(Op.WHERE, _every_second(i), new, read))
+
+
+def _gated(place: UOp, new: UOp, read: UOp, i: UOp) -> UOp:
+    return store(place, new, _every_second(i))
+
+
+def _every_second(i: UOp) -> UOp:
+    return UOp(Op.CMPNE, modulo(i, 2), index_const(0))
+
+
+def neighbours(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Let each item read what other items have stored to LOCAL memories, after a barrier.
+
+    The memories have equal sizes and dtypes. One barrier serves all of them, or each has its own.
+    What is read goes through a chain of ops, each of which rounds.
+    """
+    items, count = between(choices, 3, 8), 3
+    item = special("lidx0", items)
+    target, source = Memory(0, items * count, dtype), Memory(1, items * count, dtype)
+    shared = [
+        UOp(Op.BUFFER, dims((items,)), arg=BufferArg(2 + k, dtype, None, AddrSpace.LOCAL))
+        for k in range(count)
+    ]
+    own = [load(source.param, plus(times(item, count), k)) for k in range(count)]
+    stored = [store(at(m, item), value) for m, value in zip(shared, own, strict=True)]
+    barriers = [UOp(Op.BARRIER, one) for one in stored]
+    if index % 2:
+        barriers = [UOp(Op.BARRIER, UOp(Op.GROUP, *stored))] * count
+    stores = []
+    for k, (memory, barrier) in enumerate(zip(shared, barriers, strict=True)):
+        distance = between(choices, 1, items - 1)
+        turned = UOp(Op.SUB, index_const(items - 1), item)
+        place = pick(choices, (modulo(plus(item, distance), items), turned))
+        value = load(UOp(Op.AFTER, memory, barrier), place)
+        for op in (pick(choices, OPS) for _ in range(2 * k)):
+            value = UOp(op, value, pick(choices, (value, own[k], const(3, dtype))))
+        stores.append(store(at(target.param, plus(times(item, count), k)), value))
+    return with_contents(launch(UOp(Op.SINK, *stores), target, source), choices)
