@@ -28,7 +28,8 @@ LISTED = (
     *("pairs", "rewrites", "compositions", "aliased", "constants-alone", "three"),
     *("overlaps", "in-place-alone", "changed-after", "partly-over"),
     *("ends", "under-views", "wraps", "clamped", "last-reads"),
-    *("affine", "view-chains", "folded-constants", "bits-between", "idioms"),
+    *("affine", "shifts", "filled", "view-chains", "folded-constants", "bits-between"),
+    *("casts-in-folds", "idioms"),
 )
 """Groups whose programs are listed, or are a few steps on memory."""
 
