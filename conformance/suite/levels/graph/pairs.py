@@ -188,7 +188,9 @@ def aliased(vocabulary: Vocabulary) -> Iterator[Group]:
 
 
 def has_first(build: Build, dtype: DType, vocabulary: Vocabulary) -> bool:
-    """Return whether a vocabulary has what the first program holds."""
+    """Return whether a vocabulary has what the first program holds; the whole language has it."""
+    if vocabulary.is_whole:
+        return True
     root = build(dtype, vocabulary, CountedChoices(0, ""), 0).root
     return len(root.src) > 0 and all(map(vocabulary.takes, computed(root)))
 
