@@ -12,8 +12,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -121,7 +121,9 @@ def _is_command() -> bool:
 def _fork(channel: socket.socket) -> None:
     server = import_module(SERVER)
     server.load()
-    if pid := os.fork():
+    with later_signals():
+        pid = os.fork()
+    if pid:
         atexit.register(_end, lambda: os.waitpid(pid, os.WNOHANG)[0])
         return
     os.setsid()
@@ -135,6 +137,27 @@ def _fork(channel: socket.socket) -> None:
             with suppress(OSError):
                 os.close(number)
     server.main(channel)
+
+
+@contextmanager
+def later_signals() -> Iterator[None]:
+    """Handle what ends a command after the block, in the process that has entered it.
+
+    Python prints what a handler raises in a hook of a fork, and goes on.
+    """
+    came: list[int] = []
+    entered = os.getpid()
+    handlers = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    replaced = {s: handler for s, handler in handlers.items() if callable(handler)}
+    for each in replaced:
+        signal.signal(each, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        for each, handler in replaced.items():
+            signal.signal(each, handler)
+    for number in came if os.getpid() == entered else ():
+        signal.raise_signal(number)
 
 
 def _spawn(channel: socket.socket) -> None:

@@ -115,3 +115,18 @@ def test_what_a_server_cannot_start_is_started_anew(variables: dict[str, str]) -
     assert isinstance(module.popen, subprocess.Popen)
     assert module.read(wire.Started).hello.name == "interpreter"
     module.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_fork_ends_the_command(number: int, tmp_path: Path) -> None:
+    """Python prints what a hook of a fork raises, and goes on."""
+    program = tmp_path / "uop"
+    program.write_text(f"""\
+import os, sys
+from uop.__main__ import main
+os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), {int(number)}))
+sys.exit(main())
+""")
+    command = [sys.executable, "-P", str(program), "conform", "interpreter", "--level", "invalid"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert (run.returncode, run.stderr.strip()) == (130, "interrupted")
