@@ -1,8 +1,8 @@
-"""Draws what a movement op does: the cells before and after, with a colour for each value."""
+"""Draws cells: those before and after a movement op, with a colour for each value."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from itertools import chain
@@ -16,9 +16,33 @@ from uop.spec.graph import slots_of
 from uop.spec.text.printer import in_place
 from uop.spec.uop import UOp
 
-CHARACTER, HEIGHT, LINE = 7, 26, 22
-GAP, ARROW = 24, 44
+CHARACTER, HEIGHT, BASE = 7, 24, 16
+"""The width of a character, the height of a cell, and where its text stands in it."""
+INK, FAINT = "#263238", "#78909c"
+CAPTION, GAP, ARROW = 22, 24, 44
 ABSENT = "invalid"
+
+
+def document(width: int, height: int, shapes: Iterable[str]) -> str:
+    """The SVG of shapes in a room of this size."""
+    size = f'width="{width + 2}" height="{height + 2}" viewBox="-1 -1 {width + 2} {height + 2}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="monospace" font-size="11">'
+    return "\n".join([head, *shapes, "</svg>", ""])
+
+
+def label(x: int, y: int, text: str, fill: str = FAINT, more: str = "") -> str:
+    """A text at a place."""
+    return f'<text x="{x}" y="{y}" fill="{fill}"{more}>{escape(text)}</text>'
+
+
+def cell(x: int, y: int, width: int, text: str, fill: str) -> str:
+    """A box with a text; that of an absent element is dashed and empty."""
+    dashed = ' stroke-dasharray="3"' if text == ABSENT else ""
+    box = f'x="{x}" y="{y}" width="{width}" height="{HEIGHT}"'
+    word = "" if text == ABSENT else text
+    return f'<rect {box} fill="{fill}" stroke="{FAINT}"{dashed}/>' + label(
+        x + width // 2, y + BASE, word, INK, ' text-anchor="middle"'
+    )
 
 
 def cells_svg(example: Example) -> str:
@@ -36,21 +60,12 @@ def cells_svg(example: Example) -> str:
     x, parts = 0, []
     for grid in (*operands, result):
         if grid is result:
-            parts.append(f'<text x="{x - GAP + 10}" y="{LINE + 18}" font-size="18">→</text>')
+            parts.append(label(x - GAP + 10, CAPTION + BASE, "→", INK, ' font-size="18"'))
             x += ARROW - GAP
         known = colors if grid.dtype is result.dtype else {}
         parts.append(f'<g transform="translate({x})">{grid.svg(known)}</g>')
         x += grid.width + GAP
-    width, height = x - GAP + 2, max(g.height for g in (*operands, result)) + 2
-    head = f'width="{width}" height="{height}" viewBox="-1 -1 {width} {height}"'
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" {head} font-family="monospace" '
-            'font-size="11">',
-            *parts,
-            "</svg>\n",
-        ]
-    )
+    return document(x - GAP, max(g.height for g in (*operands, result)), parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +100,15 @@ class _Grid:
     def top(self, row: int) -> int:
         """Where a row of cells begins."""
         matrix = row // self.shape[-2] if len(self.shape) > 1 else 0
-        return LINE + row * HEIGHT + matrix * HEIGHT // 2
+        return CAPTION + row * HEIGHT + matrix * HEIGHT // 2
 
     def svg(self, colors: Mapping[str, str]) -> str:
         """The shape, and the cells with the colours of their values."""
-        parts = [f'<text y="12">{self.caption}</text>']
+        parts = [label(0, 12, self.caption)]
         for k, text in enumerate(self.words):
             row, column = divmod(k, self.columns)
-            x, y = column * self.cell, self.top(row)
-            dashed = ' stroke-dasharray="3"' if text == ABSENT else ""
-            parts.append(
-                f'<rect x="{x}" y="{y}" width="{self.cell}" height="{HEIGHT}" '
-                f'fill="{colors.get(text, "none")}" stroke="#607d8b"{dashed}/>'
-                f'<text x="{x + self.cell // 2}" y="{y + 17}" text-anchor="middle">'
-                f"{'' if text == ABSENT else escape(text)}</text>"
-            )
+            color = colors.get(text, "none")
+            parts.append(cell(column * self.cell, self.top(row), self.cell, text, color))
         return "".join(parts)
 
 

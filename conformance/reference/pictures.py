@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from importlib.resources import files
 from itertools import product
 
 import numpy as np
 
 from uop.compiler.pipeline import lower
+from uop.conformance.reference.cells import BASE, CHARACTER, HEIGHT, cell, document, label
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.kernel.fragments import LaneMap, fragments_of
 from uop.interpreter.numeric.storage import Array
@@ -26,14 +26,11 @@ from uop.spec.uop import UOp, index_const, param
 
 PICTURES = "stories/pictures"
 """The folder of the pictures in docs/."""
-WIDTH, HEIGHT, GAP, HEAD = 40, 24, 14, 86
-"""The size of a cell, the space between grids, and the space for the name of a row."""
-LINE, CHARACTER = 16, 7
-"""Where the text of a cell stands, and the width of a character."""
+WIDTH, GAP, HEAD = 40, 14, 86
+"""The width of a cell, the space between grids, and the space for the name of a row."""
 COLORS = (
     "#e1edf9", "#fdf5dc", "#e3f2e5", "#fbe4e4", "#f2e6f7", "#fdeadd", "#eceff1", "#e0f2f1",
 )  # fmt: skip
-INK, FAINT = "#263238", "#78909c"
 
 Row = tuple[str, Sequence[tuple[str, int]]]
 """The name of a row, and its cells: what stands in one, and the number of its colour."""
@@ -41,15 +38,15 @@ Row = tuple[str, Sequence[tuple[str, int]]]
 
 def pictures() -> dict[str, str]:
     """Every picture by its path in docs/."""
-    text = files("uop.conformance.reference").joinpath("stories.uop").read_text("utf-8")
-    programs = {case.id: case.root for case in parse_file(text).cases if case.root is not None}
-    total, softmax, shift = (programs[name] for name in ("sum", "softmax", "shift"))
+    of_stories = _programs("uop.conformance.reference", "stories")
+    total = of_stories["sum"]
     drawn = {
         "sum": svg(total),
         "sum-rangeify": svg(_kernel(total, "rangeify")),
         "sum-select": svg(_kernel(total, "select")),
-        "softmax": svg(softmax),
-        "shift": svg(shift),
+        "softmax": svg(_programs("uop.examples", "softmax")[""]),
+        "matmul": svg(_programs("uop.examples", "gemm")[""]),
+        "shift": svg(of_stories["shift"]),
         "ranges": grids(_ranges()),
         "optimizations": grids(_optimizations()),
         "collectives": grids(_collectives()),
@@ -64,25 +61,24 @@ def grids(parts: Iterable[tuple[str, Sequence[Row]]]) -> str:
     y, width = 0, 0
     for title, rows in parts:
         y += HEIGHT
-        shapes.append(_text(0, y - 8, title, FAINT, ' font-weight="bold"'))
+        shapes.append(label(0, y - 8, title, more=' font-weight="bold"'))
         width = max(width, len(title) * CHARACTER)
         for name, cells in rows:
-            shapes.append(_text(0, y + LINE, name, FAINT))
-            for k, (text, color) in enumerate(cells):
-                x, fill = HEAD + k * WIDTH, COLORS[color % len(COLORS)]
-                box = f'x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}"'
-                shapes.append(f'<rect {box} fill="{fill}" stroke="{FAINT}"/>')
-                shapes.append(_text(x + WIDTH // 2, y + LINE, text, INK, ' text-anchor="middle"'))
+            shapes.append(label(0, y + BASE, name))
+            shapes += [
+                cell(HEAD + k * WIDTH, y, WIDTH, text, COLORS[color % len(COLORS)])
+                for k, (text, color) in enumerate(cells)
+            ]
             width = max(width, HEAD + len(cells) * WIDTH)
             y += HEIGHT
         y += GAP
-    size = f'width="{width + 2}" height="{y}" viewBox="-1 0 {width + 2} {y}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="monospace" font-size="11">'
-    return "\n".join([head, *shapes, "</svg>", ""])
+    return document(width, y, shapes)
 
 
-def _text(x: int, y: int, text: str, fill: str, more: str = "") -> str:
-    return f'<text x="{x}" y="{y}" fill="{fill}"{more}>{escape(text)}</text>'
+def _programs(package: str, name: str) -> dict[str, UOp]:
+    """The programs of a file by their ids; that of an only one is empty."""
+    text = files(package).joinpath(f"{name}.uop").read_text("utf-8")
+    return {case.id: case.root for case in parse_file(text).cases if case.root is not None}
 
 
 def _kernel(root: UOp, stage: str) -> UOp:
