@@ -1,9 +1,10 @@
 """Writes the generated pages of the folder docs: `python -m uop.conformance.reference.docs docs`.
 
 A page in docs/ops has what `uop explain` prints about an op and its labels, drawings of its
-example, how judged systems differ, and the source that it becomes. docs/labels.md has the other
-labels, docs/glossary.md the words of the glossary, docs/rules.md the rules of the compiler's table,
-docs/editors the grammar of program files, docs/stories/pictures what the stories show.
+example, how judged systems differ, the source that it becomes, and the stories that link to it.
+docs/labels.md has the other labels, docs/glossary.md the words of the glossary, docs/rules.md the
+rules of the compiler's table, docs/editions.md the words of editions, docs/documents.md the rows of
+documents, docs/editors the grammar of program files, docs/stories/pictures what the stories show.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from itertools import groupby
@@ -25,11 +27,11 @@ from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
 from uop.conformance.reference.cells import cells_svg
 from uop.conformance.reference.examples import Example
-from uop.conformance.reference.find import Conditions, conditions, rule_names
+from uop.conformance.reference.find import Conditions, Words, conditions, find, rule_names
 from uop.conformance.reference.glossary import LEGEND, chapters, legend
 from uop.conformance.reference.grammar import GRAMMAR, grammar
 from uop.conformance.reference.judged import Systems, judged_section, matrix_of
-from uop.conformance.reference.page import FINDINGS, Page, op_page, page_of, rule_page
+from uop.conformance.reference.page import FINDINGS, Page, op_page, page_of, rule_page, words_page
 from uop.conformance.reference.pictures import PICTURES, pictures
 from uop.conformance.reference.places import slug
 from uop.conformance.reference.section import Section
@@ -37,6 +39,8 @@ from uop.conformance.reference.words import field_words
 from uop.spec.conditions.clauses import OF_ALL_OPS
 from uop.spec.distribution import load_additions
 from uop.spec.documents.decisions import decisions
+from uop.spec.documents.rows import rows
+from uop.spec.editions import EDITIONS
 from uop.spec.errors import UopError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Clause, Constraint, OpDef, labels
@@ -56,6 +60,12 @@ LAST = (
     "In the documents", "Decisions",
 )  # fmt: skip
 """The sections that end the page of an op."""
+FROM_ROWS = ("In the documents", "Decisions")
+"""The sections of a word that docs/documents.md has."""
+LEADING_TO = {"Knobs": "profiles", "Words": "glossary"}
+"""The page that a table's first column leads to, by the title of its section."""
+STORIES = "stories"
+TO_OP = re.compile(r"\(\.\./ops/([A-Z0-9]+)\.md")
 SOURCES = (OPENCL, CUDA)
 MOST_LINES = 40
 """A longer source shows more of the example than of the op."""
@@ -66,44 +76,7 @@ PATH = re.compile(r"\b(?:docs|spec)/[\w/-]+\.md")
 """A page as the words of the glossary name it."""
 RULES = "rules.md"
 LABELS = "labels.md"
-LABELS_HEAD = """# Other labels
-
-A label names a condition, and every error about it begins with the label. Those of an op stand on
-[its page](ops/README.md). Here are those on numbers, inputs, values and Tensors, on the form that a
-stage of the compiler leaves, on optimizations, and on the words of editions. `uop explain LABEL`
-prints the same.
-"""
-RULES_HEAD = """# Rules of the compiler
-
-The compiler rewrites each node by the first of these rules that applies, sources before users,
-until none applies. `x`, `y` and `z` are nodes, `p` and `q` bools, `i` a place in memory, and `c`,
-`d` and `e` constants, by their values; what comes twice is one node, or one value. The rules about
-an index apply to nodes and constants of that dtype alone. A rule without an `after` is a function
-in `compiler/rewriting/simplify.py`; the left sides are examples of what it rewrites.
-
-`uop explain NAME` prints one of them. The tests prove each left side: they run it and its
-replacement in the interpreter, or index arithmetic on counters in Python's integers. The suite
-draws programs from it, as
-`kernel/MIXED/int32/rule-divide-twice/0`.
-"""
-ARGS_HEAD = """# The arg of every op
-
-An example of each as JSON writes it, then its fields. The text writes the same fields:
-`{op=ADD, axes=(1)}`. An op that is not listed has no arg: `"arg": null`.
-
-| type | JSON | text |
-|---|---|---|
-| int | a number; outside -2^53 to 2^53 a string of digits | digits |
-| DType, Op, a choice of words | a string: `"float32"`, `"ADD"`, `"ZERO"` | the bare word |
-| a list | a list | `(1,0)` |
-| str | a string | a string in quotes |
-| bytes | a string: `"hex:00ff"` | `hex:00ff` |
-| device | a string; for several devices a list of strings | in quotes |
-| any with `?` | left out where it is not set | left out |
-
-The `value` of a CONST is a number, `true` or `false`; of a float dtype it is a string: `"0x1.8p+1"`
-(hex, exact), `"inf"`, `"-inf"`, or a NaN by its bits: `"nan:0x7fc00001"`.
-"""
+EDITED, DOCUMENTS = "editions.md", "documents.md"
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -115,10 +88,14 @@ def files(folder: Path) -> dict[str, str]:
     judged = matrix_of(matrix.read_text("utf-8")) if matrix.exists() else {}
     pages = {GLOSSARY: glossary(), RULES: rules(), LABELS: other_labels()}
     pages |= {GRAMMAR: grammar(), **pictures()}
+    pages |= {EDITED: words_of_editions(), DOCUMENTS: documents()}
     pages |= {f"{OPS}/{INDEX}": _index(), f"{OPS}/{ARGS}": _args()}
+    told = stories(folder)
     for op, declaration in DECLARATIONS.items():
         page = op_page(declaration)
-        pages[f"{OPS}/{op.name}.md"] = markdown(page, declaration, judged.get(op.name, {}))
+        pages[f"{OPS}/{op.name}.md"] = markdown(
+            page, declaration, judged.get(op.name, {}), told.get(op.name, [])
+        )
         if page.example is not None:
             pages[f"{OPS}/{GRAPHS}/{op.name}.svg"] = svg(page.example.root)
             if declaration.section == MOVEMENT:
@@ -142,7 +119,7 @@ def stale(folder: Path, wanted: dict[str, str]) -> list[str]:
     there = {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
         for path in [
-            *map(folder.joinpath, (GLOSSARY, RULES, LABELS, GRAMMAR)),
+            *map(folder.joinpath, (GLOSSARY, RULES, LABELS, EDITED, DOCUMENTS, GRAMMAR)),
             *(folder / OPS).rglob("*"),
             *(folder / PICTURES).glob("*.svg"),
         ]
@@ -166,7 +143,7 @@ def glossary() -> str:
 
 def rules() -> str:
     """The rules of the compiler's table in their order."""
-    parts = [f"{HEAD}{RULES_HEAD}"]
+    parts = [f"{HEAD}{_head('rules')}"]
     for page in map(rule_page, rule_names()):
         (section,) = page.sections
         code = (tuple(f"`{cell}`" if cell else "" for cell in row) for row in section.table)
@@ -179,7 +156,7 @@ def rules() -> str:
 
 def other_labels() -> str:
     """The labels that the page of no op has, by what they are about."""
-    parts = [f"{HEAD}{LABELS_HEAD}"]
+    parts = [f"{HEAD}{_head('labels')}"]
     others: dict[str, Conditions | Clause] = {c.label: c for c in OF_ALL_OPS}
     others |= {label: c for label, c in conditions().items() if label not in labels()}
     for about, same in groupby(sorted(others), lambda label: label.partition(".")[0]):
@@ -189,6 +166,45 @@ def other_labels() -> str:
             told = _meanings(subject) if isinstance(subject, Conditions) else _broken(subject)
             parts += [f"### {label}\n", *told]
     return "\n".join(parts)
+
+
+def words_of_editions() -> str:
+    """The words that only editions have: what each means by it, with an example."""
+    parts = [f"{HEAD}{_head('editions')}"]
+    for name in sorted({name for edition in EDITIONS.values() for name in edition.words}):
+        word = find(name)
+        if isinstance(word, Words):
+            page = words_page(word.name, word.words)
+            parts += [f"## {name}\n", f"{escaped(page.lead)}\n"]
+            for section in page.sections:
+                if section.title not in FROM_ROWS:
+                    parts += [f"{section.title}:\n", *_content(section, "uop")]
+    return "\n".join(parts)
+
+
+def documents() -> str:
+    """The rows of each document, each with an anchor."""
+    parts = [f"{HEAD}{_head('documents')}"]
+    in_order = sorted(rows().values(), key=lambda row: row.document)
+    for document, same in groupby(in_order, lambda row: row.document):
+        parts += [f"## {document}\n", *_table(("row", "says", "here"), ())]
+        for row in same:
+            line = _row((f"`{row.id.partition('/')[2]}`", row.says, row.status))
+            parts.append(line.replace("| ", f'| <a id="{row.id}"></a>', 1))
+        parts.append("")
+    # This page stands one folder above those that have links of the same form.
+    return "\n".join(parts).replace(f"]({ROOT}/", "](../")
+
+
+def stories(folder: Path) -> dict[str, list[str]]:
+    """By op the links to the stories that link to it."""
+    told: dict[str, list[str]] = {}
+    for path in sorted((folder / STORIES).glob("[!R]*.md")):
+        text = path.read_text("utf-8")
+        title = text.partition("\n")[0].removeprefix("# ")
+        for op in dict.fromkeys(TO_OP.findall(text)):
+            told.setdefault(op, []).append(f"[{title}](../{STORIES}/{path.name})")
+    return told
 
 
 def _meanings(subject: Conditions) -> Iterator[str]:
@@ -201,7 +217,7 @@ def _meanings(subject: Conditions) -> Iterator[str]:
         yield f"{escaped(title)}.{known}\n"
 
 
-def markdown(page: Page, declaration: OpDef, judged: Systems) -> str:
+def markdown(page: Page, declaration: OpDef, judged: Systems, told: Sequence[str]) -> str:
     """The page of an op."""
     name = declaration.op.name
     sections = {section.title: _section(section) for section in page.sections}
@@ -220,15 +236,25 @@ def markdown(page: Page, declaration: OpDef, judged: Systems) -> str:
         f"`{page.title}` · {declaration.section}\n",
         f"{escaped(page.lead)}\n",
         *([f"```math\n{formula}\n```\n"] if formula else []),
+        *([f"Told as a story: {' · '.join(told)}\n"] if told else []),
         *filter(None, sections.values()),
     ]
     return "\n".join(parts)
 
 
-@cache
 def formulas() -> Mapping[str, str]:
     """What ops compute, in LaTeX, by their names."""
-    file = resources.files("uop.conformance.reference") / "formulas.toml"
+    return _table_of("formulas")
+
+
+def _head(page: str) -> str:
+    """How a page of a list begins."""
+    return _table_of("heads")[page]
+
+
+@cache
+def _table_of(name: str) -> Mapping[str, str]:
+    file = resources.files("uop.conformance.reference") / f"{name}.toml"
     return tomllib.loads(file.read_text("utf-8"))
 
 
@@ -271,6 +297,10 @@ def _source(example: Example) -> str:
 
 
 def _section(section: Section) -> str:
+    page = LEADING_TO.get(section.title)
+    if page is not None:
+        linked = tuple((f"[{r[0]}](../{page}.md#{slug(r[0])})", *r[1:]) for r in section.table)
+        section = replace(section, table=linked)
     parts = [f"## {section.title}\n", *_content(section, "uop")]
     return "\n".join(parts)
 
@@ -328,7 +358,8 @@ def _args() -> str:
             written = to_json(page.example.op_node)["nodes"][-1]["arg"]
             fields = "value: a literal, dtype: DType" if op is Op.CONST else field_words(arg)
             rows.append((f"[{op.name}]({op.name}.md)", f"`{json.dumps(written)}`", fields))
-    return f"{HEAD}{ARGS_HEAD}\n" + "\n".join(_table(("op", "an example", "fields"), rows)) + "\n"
+    table = _table(("op", "an example", "fields"), rows)
+    return "\n".join([f"{HEAD}{_head('args')}", *table, ""])
 
 
 if __name__ == "__main__":

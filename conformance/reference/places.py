@@ -5,20 +5,21 @@ from __future__ import annotations
 import os
 import re
 
-from uop.conformance.reference.find import CompilerRule, Conditions, Knob, Subject
+from uop.conformance.reference.find import CompilerRule, Conditions, Knob, Rows, Subject, Words
 from uop.conformance.reference.glossary import LEGEND, Legend, Term
 from uop.spec.conditions.clauses import OF_ALL_OPS
 from uop.spec.documents.decisions import Decision
 from uop.spec.registry import Clause, Constraint, OpDef
 
 LABELS, DECISIONS, RULES, GLOSSARY = "labels", "decisions", "rules", "glossary"
+PROFILES, EDITIONS, DOCUMENTS = "profiles", "editions", "documents"
 BASE = "UOP_DOCS"
 """The environment variable with the address of the site."""
 _NAMED = re.compile(r"D-\d{3}(?= )|\w+\.\w+$")
 
 
 def place_of(subject: Subject) -> str:
-    """The page of a subject and its anchor, as `ops/PERMUTE#c1`; empty where no page has it."""
+    """The page of a subject and its anchor, as `ops/PERMUTE#c1`."""
     match subject:
         case OpDef(op=op):
             return f"ops/{op.name}"
@@ -36,15 +37,18 @@ def place_of(subject: Subject) -> str:
             return f"{GLOSSARY}#{slug(word)}"
         case Legend():
             return f"{GLOSSARY}#{LEGEND}"
-        case Knob():
-            return "profiles"
-    return ""
+        case Knob(name=name):
+            return f"{PROFILES}#{name}"
+        case Words(name=name):
+            return f"{EDITIONS}#{slug(name)}"
+        case Rows(rows=same):
+            return f"{DOCUMENTS}#{same[0].id}"
 
 
 def address_of(subject: Subject) -> str:
     """The place of a subject; its whole address where UOP_DOCS has that of the site."""
     place, base = place_of(subject), os.environ.get(BASE)
-    if not place or not base:
+    if not base:
         return place
     page, mark, anchor = place.partition("#")
     return f"{base.rstrip('/')}/{page}.html{mark}{anchor}"

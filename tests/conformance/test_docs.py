@@ -18,6 +18,7 @@ from uop.conformance.reference import glossary
 from uop.conformance.reference.docs import (
     CELLS,
     MATRIX,
+    STORIES,
     decision_slug,
     files,
     formulas,
@@ -71,6 +72,7 @@ def test_every_subject_has_a_heading_in_the_sources() -> None:
         prose = re.sub(r"^(`{3,}|~{3,}).*?^\1$", "", path.read_text("utf-8"), flags=re.M | re.S)
         headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
         places.update(f"{page}#{anchor(page, heading)}" for heading in headings)
+        places.update(f"{page}#{name}" for name in re.findall(r'<a id="([^"]+)">', prose))
     assert {name: place for name, place in needed().items() if places[place] != 1} == {}
 
 
@@ -80,8 +82,8 @@ def test_the_address_of_a_label_follows_the_site(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("UOP_DOCS", "https://host/uop/0.1.0/")
     assert address_of(find("PERMUTE.c1")) == "https://host/uop/0.1.0/ops/PERMUTE.html#c1"
     assert address_of(find("PERMUTE")) == "https://host/uop/0.1.0/ops/PERMUTE.html"
-    assert address_of(find("max_nan")) == "https://host/uop/0.1.0/profiles.html"
-    assert address_of(find("VECTORIZE")) == ""
+    assert address_of(find("max_nan")) == "https://host/uop/0.1.0/profiles.html#max_nan"
+    assert address_of(find("VECTORIZE")) == "https://host/uop/0.1.0/editions.html#vectorize"
 
 
 def test_the_example_of_a_page_comes_first() -> None:
@@ -137,6 +139,12 @@ def test_every_op_on_values_has_a_formula() -> None:
     assert formulas().keys() <= {op.name for op in DECLARATIONS}
 
 
+def test_an_op_leads_to_its_stories_and_its_knobs_to_theirs() -> None:
+    for op in ("IDIV", "MOD", "CDIV", "CMOD"):
+        assert "](../stories/integer-division.md)" in WANTED[f"ops/{op}.md"]
+    assert "| [max_nan](../profiles.md#max_nan) |" in WANTED["ops/MAX.md"]
+
+
 def test_the_matrix_says_which_systems_differ() -> None:
     page = (
         "| backend |\n| --- |\n| a |\n\n| op | a | b:CPU | c | d |\n| --- | --- | --- | --- | --- |"
@@ -163,6 +171,7 @@ def test_a_latitude_says_why() -> None:
 
 def test_writing_brings_a_folder_up_to_date(tmp_path: Path) -> None:
     (tmp_path / "ops").mkdir()
+    shutil.copytree(FOLDER / STORIES, tmp_path / STORIES)
     shutil.copy(FOLDER / MATRIX, tmp_path)
     (tmp_path / "ops" / "GONE.md").write_text("of an op that is no more")
     (tmp_path / "by-hand.md").write_text("a page that nobody generates")
