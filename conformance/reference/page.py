@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
@@ -36,6 +36,7 @@ from uop.conformance.reference.words import (
 )
 from uop.conformance.suite.levels import invalid
 from uop.interpreter.evaluate import evaluate_full
+from uop.spec.args import Arg
 from uop.spec.case import FileCase, UopFile
 from uop.spec.conditions.labels import Condition
 from uop.spec.documents.decisions import Decision, decisions
@@ -46,7 +47,7 @@ from uop.spec.graph import slots_of
 from uop.spec.latitude import KNOBS
 from uop.spec.ops.names import Op
 from uop.spec.registry import Clause, Constraint, OpDef
-from uop.spec.text.program import parse, print_program
+from uop.spec.text.program import Unbuilt, parse, print_program
 from uop.spec.text.uop_file import parse_file, print_file
 from uop.spec.uop import UOp, param
 
@@ -54,6 +55,11 @@ T = TypeVar("T")
 
 ELSE = {"u": "else no meaning", "n": "else unsupported"}
 """What a program is for which a clause does not hold, by the letter of its label."""
+BY_TYPE_ALONE = (
+    "No text and no JSON breaks it. Both take the type of the arg from the op: without fields {0} "
+    "has its default arg, and with those of another op the text is malformed. In Python "
+    "`UOp(Op.{0}, ..., arg=Arg())` breaks it."
+)
 FINDINGS = "conformance/findings"
 UNDEFINED_CASES = ("undefined", "op", "kernel")
 """The folders of cases in which programs without meaning stand."""
@@ -160,20 +166,31 @@ def op_page(declaration: OpDef) -> Page:
 
 
 def label_page(constraint: Constraint) -> Page:
-    """The page of a constraint, with the program that must be rejected for it."""
+    """The page of a constraint, with the program that must be rejected for it, or why none is."""
     op = constraint.label.partition(".")[0]
     lead = f"{op}: {constraint.title}."
     elsewhere = conditions().get(constraint.label)
     sections = [] if elsewhere is None else [_places(elsewhere)]
     texts = invalid.programs().get(constraint.label)
     if not texts:
-        return Page(constraint.label, lead, tuple(sections))
+        return Page(constraint.label, lead, (*sections, *_by_type_alone(Op[op])))
     sections.append(Section("Must be rejected", code=texts[0]))
     try:
         parse(texts[0])
     except InvalidError as error:
         sections.append(_error(error))
     return Page(constraint.label, lead, tuple(sections))
+
+
+def _by_type_alone(op: Op) -> Iterator[Section]:
+    """Why no text breaks the constraint on an arg that has a default, and what Python says."""
+    example = example_of(op)
+    if example is not None:
+        yield Section("", text=BY_TYPE_ALONE.format(op.name))
+        try:
+            Unbuilt(op, example.op_node.src, Arg()).build()
+        except InvalidError as error:
+            yield _error(error)
 
 
 @cache

@@ -26,6 +26,24 @@ def test_value_dtype_and_accepted_set(uop: Any, expression: str, lines: list[str
     assert outcome.out.splitlines() == lines
 
 
+@pytest.mark.parametrize(
+    ("profile", "accepted"),
+    [
+        ("strict", "1.0 or nan"),
+        ("max_nan=number", "1.0"),
+        ("max_nan=propagate", "nan"),
+    ],
+)
+def test_a_profile_takes_a_choice_away(uop: Any, profile: str, accepted: str) -> None:
+    outcome = uop("eval", "--profile", profile, "max(nan, 1.0)")
+    assert outcome.out.splitlines() == ["nan : float32", f"accepted: {accepted}"]
+
+
+def test_a_knob_that_does_not_exist_is_exit_2(uop: Any) -> None:
+    outcome = uop("eval", "--profile", "nan=no", "1")
+    assert (outcome.code, "no knob 'nan'" in outcome.err) == (2, True)
+
+
 def test_the_words_of_a_shell_are_one_expression(uop: Any) -> None:
     assert uop("eval", "-1", "+", "3").out.splitlines()[0] == "2 : int32"
 

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 import uop.conformance
+from uop.conformance.reference.page import page_of
 from uop.conformance.suite.levels.invalid import derived
-from uop.spec.args import LoadArg, PadArg, PadFill
+from uop.spec.args import LoadArg, PadArg, PadFill, PermuteArg
 from uop.spec.case import FileCase, UopFile
 from uop.spec.dtype import dtypes
-from uop.spec.errors import InvalidError
+from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, labels
 from uop.spec.text.json_form import from_json, unbuilt_to_json
-from uop.spec.text.program import Unbuilt, parse
+from uop.spec.text.program import Unbuilt, parse, print_unbuilt
 from uop.spec.text.uop_file import parse_file, print_file, read_file
 from uop.spec.uop import dims, param
 
@@ -107,3 +108,13 @@ def test_an_arg_of_another_type_is_refused_where_there_is_a_default(label: str) 
     with pytest.raises(InvalidError) as caught:
         nodes[label].build()
     assert caught.value.label == label
+    # Fields of another arg are malformed, before the node is built.
+    with pytest.raises(MalformedError, match="has no arg field 'order'"):
+        parse(print_unbuilt(replace(nodes[label], arg=PermuteArg((0,)))))
+
+
+def test_the_page_of_each_other_label_has_a_program_that_breaks_it() -> None:
+    for label, constraint in labels().items():
+        titles = [section.title for section in page_of(constraint).sections]
+        assert ("Must be rejected" in titles) == (label not in BY_TYPE_ONLY), label
+        assert titles[-1] == "Said"

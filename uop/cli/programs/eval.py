@@ -12,8 +12,11 @@ MOST = 64
 
 @click.command("eval", context_settings={"ignore_unknown_options": True})
 @edition_option
+@click.option(
+    "--profile", metavar="PROFILE", default="strict", help="What is accepted under 'ftz=float32'."
+)
 @click.argument("expression", nargs=-1, required=True, type=click.UNPROCESSED)
-def command(edition: str, expression: tuple[str, ...]) -> None:
+def command(edition: str, profile: str, expression: tuple[str, ...]) -> None:
     """Evaluate one expression and print what a backend may return.
 
     A number takes the dtype of the other operand; u8(200), f16(0.1) and bool(true) have their own.
@@ -29,6 +32,7 @@ def command(edition: str, expression: tuple[str, ...]) -> None:
     uop eval 'reduce(max, [1, nan])'
     uop eval 'pad([1, 2], [1], [4], zero)'
     uop eval 'permute([[1, 2, 3], [4, 5, 6]], order=[1, 0])'
+    uop eval --profile contract=ADD '0.1 * 10 + -1'
     uop eval --edition 2026-05 'pad([1, 2], [1], [4])'
     """
     from uop.interpreter.accept import accept
@@ -38,6 +42,7 @@ def command(edition: str, expression: tuple[str, ...]) -> None:
     from uop.spec.dtype import Kind
     from uop.spec.errors import LabelledError, UnsupportedError
     from uop.spec.text.expression import read_expression
+    from uop.spec.text.profile_text import parse_profile
     from uop.spec.text.uop_file import scope_of
 
     text = " ".join(expression)
@@ -46,7 +51,7 @@ def command(edition: str, expression: tuple[str, ...]) -> None:
         raise UnsupportedError(f"{root.op.name} has no value; `uop run` takes whole programs")
     try:
         value = evaluate_full(root)
-        (accepted,) = accept(root)
+        (accepted,) = accept(root, profile=parse_profile(profile))
     except LabelledError as error:
         error.where = text
         raise
