@@ -119,14 +119,15 @@ KNOBS = {
     "max_nan": "MAX and MIN with one NaN give either operand, the NaN, or the other operand.",
     "cmp_nan": "CMPGE and CMPLE with a NaN give either answer, or false as IEEE 754 has it.",
     "contract": "Sums in which a product may stay unrounded: ADD (and REDUCE), SUB, MULACC.",
-    "reassociate": "Ops that may be regrouped as in a REDUCE where values are used once: ADD (with "
-    "SUB) and MUL; nested REDUCE ops may not.",
+    "reassociate": "Ops that may be regrouped, where each value between is used once: ADD (with "
+    "SUB), MUL; nested REDUCE ops may not.",
     "ftz": "Dtypes whose subnormals may be read and written as zeros.",
     "fp8_saturate": "A CAST to fp8 gives the largest finite value instead of NaN or infinity.",
-    "decomposed": "Ops judged by the error of their published decomposition.",
+    "decomposed": "Ops that may be as inaccurate as their published decomposition.",
     "wmma": "A program may run on matrix units.",
     "int_div_traps": "A division by zero may end the program.",
-    "int_div": "IDIV and MOD of integers floor, or round toward zero; those of an index floor.",
+    "int_div": "IDIV and MOD of integers floor, or round toward zero; of an index they always "
+    "floor.",
     "excess_precision": "Emulated dtypes whose values may stay unrounded between ops; "
     "a CAST rounds.",
     "pad_fill": "What PAD without an explicit fill puts around its operand.",

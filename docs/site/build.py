@@ -40,7 +40,8 @@ BLOCK_OR_LINK = re.compile(
 )
 FILES = "files"
 LEXERS = {".py": "python", ".toml": "toml", ".json": "json", ".md": "md", ".uop": "text"}
-CODE_PAGE = "---\norphan: true\n---\n# {name}\n\n{body}\n"
+CODE_PAGE = "---\norphan: true\nnosearch: true\n---\n# {name}\n\n{body}\n"
+"""A source file: the search would find words of a page in many of them."""
 REDIRECT = '<!doctype html><title>uop</title><meta http-equiv="refresh" content="0; url={}/">\n'
 
 

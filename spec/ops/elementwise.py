@@ -146,8 +146,8 @@ elementwise(
 elementwise(
     Op.MAX,
     AB,
-    "The larger one, on bool OR. Beside a NaN the interpreter gives NaN and a backend either "
-    "operand; +0 is above -0.",
+    "The larger one; on bool OR. Beside a NaN the interpreter gives NaN, a backend either "
+    "operand. Of two zeros the interpreter gives +0, a backend either.",
     VALUES,
     interval=min_max.maximum,
     latitude=lat.MAX,

@@ -183,8 +183,8 @@ elementwise(
 elementwise(
     Op.MIN,
     AB,
-    "The smaller one, on bool AND. Beside a NaN the interpreter gives NaN and a backend either "
-    "operand; -0 is below +0. Mostly the op of a REDUCE.",
+    "The smaller one; on bool AND. Beside a NaN the interpreter gives NaN, a backend either "
+    "operand. Of two zeros the interpreter gives -0, a backend either. Mostly the op of a REDUCE.",
     VALUES,
     section=SECTION,
     interval=min_max.minimum,
@@ -195,14 +195,14 @@ elementwise(
 _value(Op.NOOP, "T itself.", ("T",), has_value("NOOP.c1"), decomposition=expansion.first)
 _value(
     Op.PRECAST,
-    "T itself, marked as what a BITCAST takes.",
+    "T itself. It marks the operand of a BITCAST.",
     ("T",),
     has_value("PRECAST.c1"),
     decomposition=expansion.first,
 )
 _value(
     Op.UNROLL,
-    "The lanes of v at one position of the axes; a CONTRACT around it chooses the position.",
+    "One position of v along some axes. The CONTRACT around it goes through all positions.",
     ("v",),
     has_value("UNROLL.c1"),
     Constraint("UNROLL.c2", "axes are distinct, each with a factor of 1 or more", _wrong_axes),

@@ -38,7 +38,7 @@ define(
     OpDef(
         Op.BIND,
         section="extension",
-        doc="The value, which lies in the range of the variable and stands for it.",
+        doc="The number of a variable: the value must lie in the range of the variable.",
         src=("variable", "value"),
         dtype=dtype.of_src(1),
         shape=shape.scalar,
