@@ -111,6 +111,6 @@ def is_shape(label: str, position: int, *, like: int | None = None) -> Constrain
             return f"{len(found.src)} numbers for rank {len(u.src[like].shape)}"
         return None
 
-    return Constraint(
-        label, f"operand {position} is a STACK of ()-shaped index nodes, none below 0", broken
-    )
+    count = "" if like is None else f", one for each axis of operand {like}"
+    title = f"operand {position} is a STACK of ()-shaped index nodes, none below 0{count}"
+    return Constraint(label, title, broken)
