@@ -27,7 +27,8 @@ LOADING = {"script", "img", "iframe", "source", "video", "audio", "embed"}
 """Elements whose `src` a browser loads, as it does the `href` of a link to a style or an icon."""
 KINDS = (
     "index", "ops/index", "ops/args", "ops/PERMUTE", "ops/MAX", "ops/CALL", "labels", "decisions",
-    "rules", "glossary", "command-line", "programs", "python", "compiling", "verdict", "matrix",
+    "rules", "glossary", "editions", "documents", "stories/index", "stories/matmul", "profiles",
+    "judge-your-backend", "command-line", "programs", "python", "compiling", "verdict", "matrix",
     "findings", "benchmarks", "changelog", "contributing", "search", "genindex",
     "files/conformance/findings/maximum_of_products.py", "files/examples/documents",
 )  # fmt: skip
