@@ -8,6 +8,8 @@
 - bits-between: an op on the bits of values of another kind.
 - shifts: a shift by k, an op with a multiple of 2**k or a mask, and the shift back.
 - casts-in-folds: folds of casts, and casts of folds.
+- selections: contractions of operands in any order of axes, folds under masks of triangles,
+  elements of one value joined anew, and elements of a part of a square.
 - idioms: what compilers replace as a whole: a selection by number, some of which select nothing; a
   count of trues; the place of the largest, of which there are several; a variance.
 """
@@ -53,7 +55,7 @@ from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.registry import DECLARATIONS, Shape
-from uop.spec.uop import UOp, const, param
+from uop.spec.uop import UOp, const, index_const, param
 
 FACTORS = (2, 3, 4, 6, 8, 9, 12)
 """Numbers with and without common divisors."""
@@ -85,6 +87,7 @@ def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
         yield "bits-between", COUNTS, _bits_between
         yield "casts-in-folds", (1, 2, 12), _casts_in_folds
         yield "idioms", (1, 2, 12), _idioms
+        yield "selections", (1, 2, 12), _selections
 
 
 def _affine(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
@@ -253,6 +256,45 @@ def _bits_between(dtype: DType, vocabulary: Vocabulary, choices: Choices, index:
         value = UOp(op, *operands)
         found.append(bitcast(value, dtype) if value.dtype is kind else value)
     return on_data(found, vocabulary, choices)
+
+
+def _selections(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Contract, mask and select, where sizes are equal so that only the order of axes tells."""
+    n = between(choices, 2, 4)
+    x, y = (param(slot, (n, n, n), dtype) for slot in range(2))
+    square, row = param(2, (n, n), dtype), param(3, (1, n), dtype)
+    picks = param(4, (n,), dtypes.int32)
+    found = []
+    for _ in range(4):
+        left = reshape(permute(x, shuffled(choices, range(3))), (n, n, 1, n))
+        right = reshape(permute(y, shuffled(choices, range(3))), (n, 1, n, n))
+        product = UOp(Op.MUL, expand(left, (n,) * 4), expand(right, (n,) * 4))
+        found.append(fold(Op.ADD, product, (choices.below(4),)))
+    numbers = UOp(Op.STACK, *(const(k, dtypes.int32) for k in range(n)))
+    i, j = reshape(numbers, (n, 1)), reshape(numbers, (1, n))
+    zero, low = const(0, dtype), const(dtype.min, dtype)
+    for op in (Op.CMPLT, Op.CMPLE, Op.CMPGT, Op.CMPGE, Op.CMPNE):
+        mask = UOp(op, j, i)
+        repeated = UOp(Op.WHERE, mask, expand(row, (n, n)), zero)
+        found.append(fold(Op.ADD, repeated, (choices.below(2),)))
+        found.append(fold(Op.MAX, UOp(Op.WHERE, mask, square, low), (choices.below(2),)))
+        scaled = UOp(Op.WHERE, mask, UOp(Op.MUL, square, const(3, dtype)), const(1, dtype))
+        found.append(fold(Op.MAX, scaled, (choices.below(2),)))
+    for first, last in ((0, 3), (1, 6), (2, 6), (3, 7)):
+        # From the first one to the last one, as a run is, in any order.
+        order = (first, *shuffled(choices, range(first + 1, last)), last)
+        elements = param(5, (8,), dtype)
+        found.append(UOp(Op.STACK, *(UOp(Op.INDEX, elements, index_const(k)) for k in order)))
+    part = shrink(square, (0, 0), (n, n - 1))
+    found.append(UOp(Op.INDEX, part, picks, index_const(choices.below(n - 1))))
+    found.append(UOp(Op.INDEX, permute(part, (1, 0)), index_const(choices.below(n - 1)), picks))
+    place = {4: sample(draw_within(0, n - 1), dtypes.int32, (n,), choices)}
+    return on_data(
+        found,
+        vocabulary,
+        choices,
+        lambda root, choices: [b | place for b in ordinary_first(root, choices)[:2]],
+    )
 
 
 def _idioms(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:

@@ -11,6 +11,8 @@ from uop.conformance.suite.levels.group import Generated
 from uop.conformance.suite.levels.kernel.scalar import (
     Memory,
     at,
+    closed,
+    flat,
     launch,
     load,
     loop,
@@ -20,10 +22,10 @@ from uop.conformance.suite.levels.kernel.scalar import (
     times,
     with_contents,
 )
-from uop.conformance.suite.levels.nodes import dims, store
+from uop.conformance.suite.levels.nodes import cast, dims, store
 from uop.spec.args import AddrSpace, BufferArg
-from uop.spec.dtype import DType
-from uop.spec.ops.names import Op
+from uop.spec.dtype import DType, dtypes
+from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.uop import UOp, const, index_const
 
 FURTHEST = 3
@@ -63,6 +65,42 @@ def _gated(place: UOp, new: UOp, read: UOp, i: UOp) -> UOp:
 
 def _every_second(i: UOp) -> UOp:
     return UOp(Op.CMPNE, modulo(i, 2), index_const(0))
+
+
+def overwritten(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Write elements several times in nested loops, so that the order of iterations shows."""
+    rows, columns = between(choices, 2, 5), between(choices, 2, 5)
+    effects, memories = [], []
+    for k in range(4):
+        i, j = loop(2 * k, rows), loop(2 * k + 1, columns)
+        places = (UOp(Op.ADD, i, j), UOp(Op.ADD, times(j, 2), i), modulo(flat((i, j)), rows))
+        written = Memory(2 * k, rows + 2 * columns, dtype)
+        source = Memory(2 * k + 1, rows * columns, dtype)
+        effect = store(at(written.param, pick(choices, places)), load(source.param, flat((i, j))))
+        effects.append(closed(effect, (i, j)))
+        memories += [written, source]
+    return with_contents(launch(UOp(Op.SINK, *effects), *memories), choices)
+
+
+def residues(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Read elements i * c modulo and divided by m, and multiply i by large constants."""
+    n, each = between(choices, 4, 9), 6
+    i, target = loop(0, n), Memory(0, 2 * n * each, dtype)
+    stores, memories = [], [target]
+    for k in range(each):
+        factor, divisor = pick(choices, (2, 4, 6, 9, 10)), pick(choices, (4, 6, 8, 12, 15))
+        place = times(i, factor) if k % 2 else plus(times(i, factor), between(choices, 1, 3))
+        source = Memory(k + 1, divisor * factor * n, dtype)
+        memories.append(source)
+        read = load(source.param, UOp(pick(choices, FLOOR_DIVISIONS), place, index_const(divisor)))
+        # Each number fits in 32 bits, the product only in a wide dtype.
+        most = dtypes.int32.max if dtype.bits > dtypes.int32.bits else int(dtype.max) // n
+        large = const(int(most) - choices.below(9), dtype)
+        product = UOp(Op.MUL, cast(i, dtype), large)
+        for m, value in enumerate((read, product)):
+            stores.append(store(at(target.param, plus(times(i, 2 * each), 2 * k + m)), value))
+    body = UOp(Op.SINK, UOp(Op.END, UOp(Op.GROUP, *stores), i))
+    return with_contents(launch(body, *memories), choices)
 
 
 def neighbours(dtype: DType, choices: Choices, index: int) -> Generated:
