@@ -19,6 +19,7 @@ from uop.conformance.suite.case import GENERATOR, MIXED, OWN, OWN_ID
 from uop.conformance.suite.vocabulary import Vocabulary
 
 NAMES = re.compile(r"\b[A-Z][A-Z0-9]+\b|\b(first|second|third) ")
+SPECIAL = "its values are special, here "
 SKIPPED = "skipped"
 """The state of a cause of `--skip-cause`."""
 CellPlace = tuple[str, ...]
@@ -187,6 +188,8 @@ class When:
     """What it has and a neighbour that passes lacks, in words."""
     fails_on: tuple[str, ...] = ()
     """The dtypes in place of that of its first input on which it fails too."""
+    otherwise_on: tuple[str, ...] = ()
+    """Those on which it fails with another symptom."""
     passes_on: tuple[str, ...] = ()
     """Those on which it passes."""
     also: tuple[str, ...] = ()
@@ -199,16 +202,30 @@ class When:
         """The conditions and what they rest on; empty where no neighbour shows one."""
         said = [f"only if {' and '.join(self.needs)}"] * bool(self.needs)
         for words, names in (
-            ("also on", self.fails_on), ("passes on", self.passes_on), ("also with", self.also)
+            ("also on", self.fails_on), ("fails otherwise on", self.otherwise_on),
+            ("passes on", self.passes_on), ("also with", self.also),
         ):  # fmt: skip
             said += [f"{words} {', '.join(names)}"] * bool(names)
         judged = f" ({counted(self.neighbours, 'neighbour')} judged)"
         return "; ".join(said) + judged if said else ""
 
+    def is_like(self, other: When) -> bool:
+        """Whether both need the same, whatever the op and operand.
+
+        Of special values they share a class, or one needs none; the ends of a dtype are one class.
+        """
+        special = self._special, other._special
+        shared = not all(special) or not special[0].isdisjoint(special[1])
+        return self._general == other._general and shared
+
     @property
-    def general(self) -> tuple[str, ...]:
-        """What it needs, without the names of ops and operands."""
-        return tuple(NAMES.sub("", need) for need in self.needs)
+    def _general(self) -> list[str]:
+        return [NAMES.sub("", need) for need in self.needs if not need.startswith(SPECIAL)]
+
+    @property
+    def _special(self) -> set[str]:
+        special = (n.removeprefix(SPECIAL) for n in self.needs if n.startswith(SPECIAL))
+        return {word for names in special for word in names.replace(",", "").split()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ unlike each other, to repros of new causes.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from uop.conformance.run.tasks import Explain, Shrink, Unexplained
 from uop.conformance.shrink.conditions import CALLED
 from uop.conformance.shrink.signature import constant_part, numbered
 from uop.conformance.suite.case import LEVELS, CaseId
+from uop.spec.registry import labels, ops_of
 
 if TYPE_CHECKING:
     # It loads a judge, which most runs have only in other processes.
@@ -31,7 +33,11 @@ SHRUNK_TOGETHER = 4
 """The most cases that one round shrinks. Each may show a cause that explains the others."""
 CHECKING = 1.0
 """The seconds in which a shrunk program may still be compared with the causes: it is small."""
-REFUSED = Symptom.REFUSED.kind
+REFUSED, NOT_REJECTED = Symptom.REFUSED.kind, Symptom.NOT_REJECTED.kind
+ORDERING = {op.name for op in ops_of("ordering")}
+"""Ops by which a kernel says when what it computes happens."""
+NAME = re.compile(r"\b[^\W\d]\w+")
+WORD = re.compile(r"(?<!\S)[a-z]+(?=[:,;]?(?!\S))")
 TELLING = 16
 """The least characters of a message, without what varies, that tell a fault from another."""
 CHUNK = 8
@@ -181,28 +187,63 @@ def in_faults(causes: Iterable[Failure]) -> list[Failure]:
 def _are_one_fault(a: Failure, b: Failure) -> bool:
     """Whether two causes fail under one condition, whichever the op or the dtype.
 
-    A neighbour shows it: with the op or the dtype of the other it fails too. Of refusals the
-    message shows it, if it is long enough.
+    A neighbour shows it: with the op or the dtype of the other it fails too. Of what is refused or
+    not rejected the words show it.
     """
-    if a.kind == b.kind == REFUSED and (said(a) or said(b)):
+    within = {*a.ops} <= {*b.ops} or {*b.ops} <= {*a.ops}
+    if a.kind != b.kind:
+        return a.ops == b.ops and (_fails_otherwise(a, b) or _fails_otherwise(b, a))
+    if a.kind == NOT_REJECTED:
+        return stated(a) == stated(b)
+    if a.kind == REFUSED and (said(a) or said(b)):
         return said(a) == said(b)
+    if a.kind == REFUSED and within and words(a) == words(b) != "":
+        return True
+    if not (a.repeats and b.repeats):
+        # The neighbours of one depend on what ran before them, as it does.
+        one, other = (b, a) if a.repeats else (a, b)
+        return {*one.ops} <= {*other.ops}
+    if not (a.when.neighbours or b.when.neighbours):
+        return {*a.ops} - ORDERING == {*b.ops} - ORDERING
+    return _under_one_condition(a, b)
+
+
+def _fails_otherwise(a: Failure, b: Failure) -> bool:
+    return not {*b.dtypes[:1]}.isdisjoint(a.when.otherwise_on)
+
+
+def _under_one_condition(a: Failure, b: Failure) -> bool:
     if CALLED in a.when.needs and CALLED in b.when.needs:
         # Whatever the body computes.
-        return a.kind == b.kind
-    if a.kind != b.kind or a.when.general != b.when.general:
+        return True
+    if not a.when.is_like(b.when):
         return False
     if a.ops != b.ops:
-        elsewhere = {*a.ops} & {*b.when.also} or {*b.ops} & {*a.when.also}
-        return bool(a.when.needs and elsewhere)
+        # One way is not enough: the op of the other may have a fault of its own.
+        return bool(a.when.needs and {*a.ops} & {*b.when.also} and {*b.ops} & {*a.when.also})
     first, second = a.dtypes[:1], b.dtypes[:1]
     elsewhere = {*first} & {*b.when.fails_on} or {*second} & {*a.when.fails_on}
-    return bool(a.when.needs) or bool(first != second and elsewhere)
+    return bool(a.when.needs or first == second or elsewhere)
 
 
 def said(cause: Failure) -> str:
     """What the backend says of a program that it refuses; empty for too little to tell by."""
     part = constant_part(cause.message).rpartition(": ")[2]
     return part if len(part) >= TELLING else ""
+
+
+def words(cause: Failure) -> str:
+    """The plain words of the message: no name, number or sign; empty for too few to tell by."""
+    found = " ".join(WORD.findall(cause.message.partition("\n")[0]))
+    return found if len(found) >= TELLING else ""
+
+
+def stated(cause: Failure) -> list[str]:
+    """The words of the constraint that was not checked, in any order.
+
+    PAD.c3 demands of T in s' what SHRINK.c3 demands of s' in T.
+    """
+    return sorted(NAME.findall(labels()[cause.label].title))
 
 
 def one_of_each_op(failed: Iterable[Verdict]) -> list[Verdict]:

@@ -15,14 +15,14 @@ from functools import partial
 import numpy as np
 
 from uop.conformance.coverage.value_classes import named
-from uop.conformance.report.model import When
+from uop.conformance.report.model import SPECIAL, When
 from uop.conformance.shrink.axes import without_last
 from uop.conformance.shrink.explain import special_classes
 from uop.conformance.shrink.pattern import converted
 from uop.conformance.shrink.reduce import Candidate, Step, cut, interpreted, with_used_inputs
 from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.numeric.storage import Array, constant, to_bits
-from uop.spec.args import BufferArg, ConstArg, DTypeArg, arg_of
+from uop.spec.args import BufferArg, ConstArg, DTypeArg, FlipArg, ReduceArg, arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UopError
 from uop.spec.graph import inlined, kind_of, leaves, outside, replaced, slot_of, slots_of
@@ -32,8 +32,17 @@ from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, param
 from uop.spec.walk import rebuild
 
-Outcomes = Callable[[Sequence[Candidate]], Sequence[bool | None]]
-"""Judges programs: whether each fails like the repro; None for one that is not judged."""
+
+class Outcome(Enum):
+    """What comes of a neighbour: it passes, fails like the repro, or fails in another way."""
+
+    PASSES = "passes"
+    ALIKE = "alike"
+    OTHERWISE = "otherwise"
+
+
+Outcomes = Callable[[Sequence[Candidate]], Sequence[Outcome | None]]
+"""Judges programs; None for one that is not judged."""
 OPERANDS = ("first", "second", "third")
 LONG = 4
 """An axis of fewer elements is no condition: most programs that compute something have it."""
@@ -69,19 +78,21 @@ def conditions(
         *_valid(_lacking_one_thing(repro)),
         *_valid(_on_other_dtypes(repro, others)),
         *_valid(_with_other_ops(repro, ops)),
+        *_valid(_folded_or_not(repro)),
     ]
     found = outcomes([program for _, program in near]) if near else []
     judged = [(n, f) for (n, _), f in zip(near, found, strict=True) if f is not None]
 
-    def names(of: Of, fails: bool) -> list[str]:
-        return list(dict.fromkeys(n.name for n, f in judged if n.of is of and f is fails))
+    def names(of: Of, outcome: Outcome) -> list[str]:
+        return list(dict.fromkeys(n.name for n, f in judged if n.of is of and f is outcome))
 
-    needs, on = names(Of.THING, fails=False), names(Of.DTYPE, fails=True)
+    needs, on = names(Of.THING, Outcome.PASSES), names(Of.DTYPE, Outcome.ALIKE)
     if special := special_classes(repro):
-        needs.append(f"its values are special, here {', '.join(named(special))}")
-    off = [name for name in names(Of.DTYPE, fails=False) if name not in on]
-    also = names(Of.OP, fails=True)
-    return When(tuple(needs), tuple(on), tuple(off), tuple(also), len(judged))
+        needs.append(SPECIAL + ", ".join(named(special)))
+    otherwise = [name for name in names(Of.DTYPE, Outcome.OTHERWISE) if name not in on]
+    off = [name for name in names(Of.DTYPE, Outcome.PASSES) if name not in (*on, *otherwise)]
+    also = names(Of.OP, Outcome.ALIKE)
+    return When(*(tuple(needs), tuple(on), tuple(otherwise), tuple(off), tuple(also)), len(judged))
 
 
 def _valid(neighbours: Iterable[Neighbour]) -> Iterator[tuple[Neighbour, Candidate]]:
@@ -207,6 +218,24 @@ def _with_op(repro: Candidate, old: Op, new: Op) -> Candidate:
         return UOp(new, *src) if u.op is old else u.with_src(src)
 
     return Candidate(rebuild(repro.root, visit), repro.inputs)
+
+
+def _folded_or_not(repro: Candidate) -> Iterator[Neighbour]:
+    """An op alone as a fold, and a fold alone as its op, on its operand and that in reverse."""
+    root = repro.root
+    match root.arg:
+        case ReduceArg(op=op) if root.op is Op.REDUCE:
+            (t,) = root.src
+            flipped = UOp(Op.FLIP, t, arg=FlipArg((True,) * len(t.shape)))
+            yield Neighbour(op.name, lambda: replace(repro, root=UOp(op, t, flipped)), Of.OP)
+        case _ if root.declaration.identity is not None and root.src:
+            yield Neighbour(Op.REDUCE.name, partial(_folded, repro), Of.OP)
+
+
+def _folded(repro: Candidate) -> Candidate:
+    root = repro.root
+    fold = ReduceArg(root.op, (0,))
+    return replace(repro, root=UOp(Op.REDUCE, UOp(Op.STACK, *root.src), arg=fold))
 
 
 def _is_like(new: Op, old: Op) -> bool:

@@ -28,7 +28,7 @@ from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.storage import from_literal
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.report.model import Failure
-from uop.conformance.shrink.pattern import Match, matches, transplanted
+from uop.conformance.shrink.pattern import Match, is_shape, matches, transplanted
 from uop.conformance.shrink.reduce import (
     Candidate,
     Probe,
@@ -363,9 +363,14 @@ def _parts(start: Candidate, repro: Repro) -> Iterator[Part]:
     nodes = start.root.toposort() if in_kernel else outside(start.root)
     pattern = repro.program.root
     values: Mapping[UOp, Array] | None = None
-    for match in islice(matches(pattern, reversed(nodes)), PLACES):
+    # A size is no constant that is computed with.
+    sizes = {s for u in nodes if u.op is Op.STACK and is_shape(u) for s in (u, *u.src)}
+    places = [u for u in reversed(nodes) if u not in sizes]
+    for match in islice(matches(pattern, places), PLACES):
         root = match[pattern]
-        images = tuple(_images(repro.program, match))
+        images = tuple(_images(repro.program, match)) if _is_changed(match) else ()
+        if _is_changed(match) and not images:
+            continue
         leaves = [u for p, u in match.items() if p.op is Op.PARAM and u.op not in LEAVES]
         leaves += [a for u in match.values() if u.op is Op.FUNCTION for a in u.src[1:]]
         if in_kernel or root.addrspace is not None:
@@ -394,10 +399,13 @@ def _may_show(repro: Repro, own: Candidate) -> bool:
     return not repro.special or bool(special_classes(own) & repro.special)
 
 
-def _images(repro: Candidate, match: Match) -> Iterator[Candidate]:
+def _is_changed(match: Match) -> bool:
+    """Whether a part has other dtypes than the repro, which then must fail on these too."""
     is_same = all(p.dtype is u.dtype for p, u in match.items())
-    if is_same or any(p.op is Op.FUNCTION for p in match):
-        return
+    return not is_same and all(p.op is not Op.FUNCTION for p in match)
+
+
+def _images(repro: Candidate, match: Match) -> Iterator[Candidate]:
     with suppress(UopError):
         for image in transplanted(repro, match):
             yield _valid(image)

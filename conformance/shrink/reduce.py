@@ -273,7 +273,7 @@ def fewer_members(candidate: Candidate) -> Iterator[Step]:
 
 
 def operands_alone(candidate: Candidate) -> Iterator[Step]:
-    """Each constant alone, each input of a small float dtype cast to float32.
+    """Each constant alone, each input of a small float dtype cast to float32, each input alone.
 
     The cause may be how they are read.
     """
@@ -285,6 +285,9 @@ def operands_alone(candidate: Candidate) -> Iterator[Step]:
             root = UOp(Op.CAST, u, arg=DTypeArg(WIDE))
             if root is not candidate.root:
                 yield partial(Candidate, root, {slot: candidate.inputs[slot]})
+    for u in slots_of(candidate.root).values():
+        if u.op is Op.PARAM and u is not candidate.root:
+            yield partial(with_used_inputs, u, candidate.inputs)
 
 
 def simpler_data(candidate: Candidate) -> Iterator[Step]:

@@ -15,7 +15,7 @@ from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.report.model import Failure, When
 from uop.conformance.shrink.alone import calls_alone
 from uop.conformance.shrink.axes import reduce_axes
-from uop.conformance.shrink.conditions import conditions
+from uop.conformance.shrink.conditions import Outcome, conditions
 from uop.conformance.shrink.explain import (
     Explained,
     Failing,
@@ -200,7 +200,7 @@ def _shrunk(judge: Judge, failing: Failing, causes: Sequence[Failure]) -> Failur
             smallest,
             _other_dtypes(judge),
             judge.session.hello.ops,
-            partial(_fail_alike, judge, found),
+            partial(_outcomes, judge, found),
         )
     accepted = accept(smallest.root, smallest.inputs, judge.profile)
     explanation = judge.explain(Case(case.id, smallest.root, (Batch(smallest.inputs),)))
@@ -214,19 +214,23 @@ def _other_dtypes(judge: Judge) -> list[DType]:
     return [d for d in VALUES if d.name in judge.session.hello.dtypes]
 
 
-def _fail_alike(judge: Judge, failing: Found, candidates: Sequence[Candidate]) -> list[bool | None]:
-    """Whether each candidate fails like a program; None for one that is not judged."""
+def _outcomes(
+    judge: Judge, failing: Found, candidates: Sequence[Candidate]
+) -> list[Outcome | None]:
+    """How each candidate compares with a failing program; None for one that is not judged."""
     program, failure = failing
     allowed, most = judge.session.hello.ops, max(LEAST_WORK, 2 * _work_of(program))
     supported = [c for c in candidates if _ops_of(c) <= allowed]
     found = dict(zip(supported, verdicts(judge, supported, most), strict=True))
-    shown = (found.get(c) for c in candidates)
-    return [
-        None
-        if v is None or v.status is Status.SKIPPED
-        else v.failure is not None and alike(v.failure, failure)
-        for v in shown
-    ]
+    return [_outcome(found.get(c), failure) for c in candidates]
+
+
+def _outcome(verdict: Verdict | None, failure: CaseFailure) -> Outcome | None:
+    if verdict is None or verdict.status is Status.SKIPPED:
+        return None
+    if verdict.failure is None:
+        return Outcome.PASSES
+    return Outcome.ALIKE if alike(verdict.failure, failure) else Outcome.OTHERWISE
 
 
 def _reduced(start: Candidate, failure: CaseFailure, probe: Probe) -> tuple[Candidate, CaseFailure]:

@@ -27,9 +27,10 @@ from uop.conformance.shrink.repro import explained_by, find_cause
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.workers.transport import Local
 from uop.interpreter.numeric.storage import Array, np_dtype
-from uop.spec.args import BufferArg, DTypeArg
+from uop.spec.args import BufferArg, DTypeArg, FlipArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import PassError
+from uop.spec.graph import slots_of
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.text.program import parse, print_program
@@ -225,6 +226,27 @@ def test_a_refusal_for_another_reason_is_not_explained_by_a_wrong_part() -> None
     assert explained(quotient, data, refused, backend=backend).cause is None
 
 
+class Adding(InterpreterBackend):
+    """Constants alone, and what is flipped, are one too large."""
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [attempt(partial(self._run, program)) for program in programs]
+
+    def _run(self, program: Program) -> Outcome:
+        root = parse(program.text)
+        if root.op in (Op.CONST, Op.FLIP):
+            root = UOp(Op.ADD, root, const(1, root.dtype))
+        return interpret(Program(print_program(root), program.batches))
+
+
+def test_a_wrong_constant_does_not_explain_a_program_that_has_it_as_a_size() -> None:
+    flipped = UOp(Op.FLIP, param(0, (3,), I32), arg=FlipArg((True,)))
+    data, backend = np.array([5, 7, 2], np.int32), Adding()
+    for dtype in (dtypes.index, I32):
+        wrong = shrunk(const(3, dtype), data, backend)
+        assert explained(flipped, data, wrong, backend=backend).cause is None
+
+
 class Ending(InterpreterBackend):
     """Divisions of more than 5 end it."""
 
@@ -261,7 +283,11 @@ def explained(
 
 
 def failing(root: UOp, data: Array, backend: InterpreterBackend | None = None) -> Failing:
-    case = Case(CaseId("graph", "MIXED", "int32", "test", 0), root, (Batch({0: data}),))
+    case = Case(
+        CaseId("graph", "MIXED", "int32", "test", 0),
+        root,
+        (Batch({0: data} if slots_of(root) else {}),),
+    )
     (verdict,) = Judge(Local(backend or Folding()), STRICT).judge([case])
     assert verdict.status.is_failure
     assert verdict.failure is not None

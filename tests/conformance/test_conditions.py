@@ -9,8 +9,9 @@ import pytest
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
 from uop.conformance.judging.judge import Judge
 from uop.conformance.protocol.types import Outcome, Problem, ProblemKind, Program
-from uop.conformance.report.model import Failure, When
+from uop.conformance.report.model import SPECIAL, Failure, When
 from uop.conformance.run.causes import in_faults
+from uop.conformance.shrink.conditions import CALLED
 from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import Batch, Case, CaseId
@@ -131,6 +132,33 @@ def test_a_fault_without_a_condition_has_none() -> None:
     assert found.when.neighbours > 10
 
 
+def test_an_op_and_a_fold_by_it() -> None:
+    def wrong(u: UOp) -> bool:
+        return u.op is Op.MAX or isinstance(u.arg, ReduceArg)
+
+    fold = UOp(Op.REDUCE, param(0, (3,), I32), arg=ReduceArg(Op.MAX, (0,)))
+    assert cause(wrong, fold, numbers(3)).when.also == ("MAX",)
+    pair = UOp(Op.MAX, *(param(k, (3,), I32) for k in range(2)))
+    assert cause(wrong, pair, numbers(3), numbers(3)).when.also == ("REDUCE",)
+
+
+def test_a_neighbour_that_fails_otherwise_passes_no_dtype() -> None:
+    class RefusesFloats(Faulty):
+        def _outcome(self, root: UOp, program: Program) -> Outcome:
+            if root.dtype.is_float:
+                return Problem(ProblemKind.INTERNAL, "no floats")
+            return super()._outcome(root, program)
+
+    judge = Judge(Local(RefusesFloats(lambda u: u.op is Op.NEG)), STRICT)
+    root = UOp(Op.NEG, param(0, (3,), I32))
+    case = Case(CaseId("op", "NEG", "int32", "test", 0), root, (Batch({0: numbers(3)}),))
+    (verdict,) = judge.judge([case])
+    assert verdict.failure is not None
+    when = find_cause(judge, Failing(case, verdict.failure)).when
+    assert "float32" in when.otherwise_on
+    assert "float32" not in (*when.fails_on, *when.passes_on)
+
+
 def test_a_fault_of_one_dtype() -> None:
     def wrong(u: UOp) -> bool:
         return u.op is Op.MUL and is_number(u)
@@ -162,8 +190,8 @@ REPEATS = When(("its second operand repeats along axis 1",), also=("MUL",), neig
 
 
 def test_causes_of_one_condition_are_one_fault_whichever_the_op() -> None:
-    alone = replace(REPEATS, also=())
-    causes = made("ADD", "int8", REPEATS), made("MUL", "int8", alone), made("MAX", "int8", alone)
+    of_mul = replace(REPEATS, also=("ADD",))
+    causes = made("ADD", "int8", REPEATS), made("MUL", "int8", of_mul), made("MAX", "int8", of_mul)
     assert faults(*causes) == [["ADD int8", "MUL int8"], ["MAX int8"]]
 
 
@@ -187,6 +215,35 @@ def test_causes_on_other_special_values_are_two_faults() -> None:
     assert len(faults(made("CMPNE", "float32", nan), made("CMPNE", "float16", zero))) == 2
 
 
+def test_values_of_one_class_are_one_fault_and_ordinary_ones_are_all_classes() -> None:
+    lowest = When((f"{SPECIAL}type min",), fails_on=("int16",), neighbours=9)
+    largest = When((f"{SPECIAL}type max, ones",), fails_on=("int8",), neighbours=9)
+    ordinary = When(fails_on=("int8",), neighbours=9)
+    causes = made("SUB", "int8", lowest), made("SUB", "int16", largest)
+    assert len(faults(*causes)) == 1
+    assert len(faults(causes[0], made("SUB", "int32", ordinary))) == 1
+
+
+def test_a_cause_that_fails_otherwise_on_a_dtype_is_that_of_its_op_there() -> None:
+    otherwise = When(otherwise_on=("bool",), neighbours=9)
+    refused = made("MAX", "bool", When(neighbours=9), kind="refused")
+    assert len(faults(made("MAX", "float32", otherwise), refused)) == 1
+    assert len(faults(made("MIN", "float32", otherwise), refused)) == 2
+
+
+def test_what_depends_on_other_programs_is_told_by_its_ops() -> None:
+    called = replace(made("SUB", "int8"), ops=("FUNCTION", "SUB"), when=When((CALLED,)))
+    anew = replace(called, signature="result anew", ops=("SUB",), repeats=False, when=NEVER)
+    assert len(faults(called, anew)) == 1
+    assert len(faults(replace(called, ops=("FUNCTION", "ADD")), anew)) == 2
+
+
+def test_one_demand_of_several_ops_is_one_fault() -> None:
+    labels = {"PAD.c3": 1, "SHRINK.c3": 1, "PAD.c1": 2}
+    causes = [replace(made(label, "void", kind="not-rejected"), label=label) for label in labels]
+    assert len(faults(*causes)) == len({*labels.values()})
+
+
 @pytest.mark.parametrize(
     ("second", "count"),
     [
@@ -199,6 +256,15 @@ def test_refusals_of_one_message_are_one_fault(second: str, count: int) -> None:
     refused = (made("ADD", "int8", NEVER, first, "refused"),
                made("MUL", "int8", NEVER, second, "refused"))  # fmt: skip
     assert len(faults(*refused)) == count
+
+
+def test_refusals_in_the_same_words_are_one_fault_where_an_op_is_in_both() -> None:
+    first = made("LOAD", "int8", NEVER, "invalid: 2:1: expected int8[1], found int8[2]", "refused")
+    second = replace(
+        first, signature="refused anew", message="invalid: 3:9: expected int8[], found int8[2,2]"
+    )
+    assert len(faults(first, replace(second, ops=("LOAD", "PERMUTE")))) == 1
+    assert len(faults(first, replace(second, ops=("PERMUTE",)))) == 2
 
 
 def test_short_messages_tell_nothing() -> None:
