@@ -17,7 +17,7 @@ from uop.compiler.stages.select.stage import has, has_vector
 from uop.compiler.targets.target import Target
 from uop.spec.args import AddrSpace, BinaryArg, BufferArg, SourceArg, arg_of
 from uop.spec.dtype import dtypes
-from uop.spec.errors import PassError, UnsupportedError
+from uop.spec.errors import PassError, RefusedError, UnsupportedError
 from uop.spec.graph import accessed, base_of, kernel_calls, kernels, slot_of
 from uop.spec.kernel.forms import (
     BY_ITEMS,
@@ -129,7 +129,7 @@ def first_stage(root: UOp, target: Target) -> str:
                 _check_target(body, target)
         return stage
     if is_dependent:
-        raise UnsupportedError("a kernel whose work items, or copies of a loop, may be dependent")
+        raise RefusedError("a kernel whose work items, or copies of a loop, may be dependent")
     near = _nearest(kernels(root))
     raise UnsupportedError(f"a kernel in no form that the compiler takes: {reasons[near.stage]}")
 

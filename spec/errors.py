@@ -111,7 +111,11 @@ class UnsupportedError(UopError):
     """A feature that this target, backend or version lacks; the suite skips with this reason."""
 
 
-class DeviceLacksError(UnsupportedError):
+class RefusedError(UnsupportedError):
+    """What the compiler takes from nobody, by a limit that it states; the suite skips it."""
+
+
+class DeviceLacksError(RefusedError):
     """A device, or the language of its kernels, lacks what a program needs."""
 
 

@@ -12,13 +12,13 @@ from types import TracebackType
 from uop.conformance.protocol.types import Outcome, Problem, ProblemKind
 from uop.spec.errors import (
     BackendError,
-    DeviceLacksError,
     InvalidError,
     LabelledError,
     LackingError,
     LaunchError,
     MalformedError,
     PassError,
+    RefusedError,
     UndefinedError,
     UnsupportedError,
     UopError,
@@ -57,9 +57,10 @@ def attempt(run: Callable[[], Outcome]) -> Outcome:
 def own_problem(error: UopError) -> Problem:
     """The problem that reports an error of our compiler or interpreter.
 
-    Unsupported is what a device lacks; what they cannot do themselves says nothing of it.
+    Unsupported is what a device lacks, or the compiler states that it refuses. What else they
+    cannot do says nothing of the device.
     """
-    if isinstance(error, UnsupportedError) and not isinstance(error, DeviceLacksError):
+    if isinstance(error, UnsupportedError) and not isinstance(error, RefusedError):
         return Problem(ProblemKind.OURS, f"this uop cannot run it: {error}")
     return problem_of(error)
 

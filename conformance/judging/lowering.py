@@ -18,7 +18,7 @@ from uop.conformance.suite.vocabulary import Skips, computed, lacking
 from uop.interpreter.numeric.storage import Array, constant, np_dtype
 from uop.spec.args import ConstArg
 from uop.spec.dtype import DTYPES, DType, dtypes
-from uop.spec.errors import DeviceLacksError, UopError
+from uop.spec.errors import RefusedError, UopError
 from uop.spec.graph import (
     ProgramKind,
     kind_of,
@@ -204,7 +204,7 @@ def _submission_of(case: Case | InvalidCase, hello: Hello) -> Submission:
             lowered = lower(case.root, stage)
         except UopError as error:
             reason = f"it cannot be lowered to {form} form: {error}"
-            is_ours = not isinstance(error, DeviceLacksError)
+            is_ours = not isinstance(error, RefusedError)
             continue
         reason, is_ours = unsupported(lowered, hello), False
         if not reason:

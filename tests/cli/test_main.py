@@ -68,6 +68,7 @@ def test_wrong_usage_is_exit_2(uop: Any, arguments: list[str]) -> None:
         (errors.NativeError("a BINARY"), Exit.USAGE),
         (UndefinedError("INDEX.u1", "out of bounds"), Exit.USAGE),
         (UnsupportedError("no float64"), Exit.USAGE),
+        (errors.RefusedError("may be dependent"), Exit.USAGE),
         (errors.DeviceLacksError("no float64"), Exit.USAGE),
         (errors.LackingError("INS.n1", "no meaning"), Exit.USAGE),
         (errors.IncompleteError("ABS", "a meaning"), Exit.USAGE),

@@ -17,7 +17,7 @@ from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import AddrSpace, AxisType, ParamArg, ReduceArg
 from uop.spec.dtype import dtypes
-from uop.spec.errors import UndefinedError, UnsupportedError
+from uop.spec.errors import RefusedError, UndefinedError, UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const
 
@@ -172,7 +172,7 @@ def what_is_gone() -> UOp:
 
 @pytest.mark.parametrize("root", [through_local_memory(), in_each_iteration(), what_is_gone()])
 def test_nests_that_need_one_launch_are_refused(root: UOp) -> None:
-    with pytest.raises(UnsupportedError, match="may be dependent"):
+    with pytest.raises(RefusedError, match="may be dependent"):
         compile(root)
 
 

@@ -21,7 +21,14 @@ from uop.conformance.run.replay import conclusion
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import case_by_id
 from uop.conformance.workers.transport import Local
-from uop.spec.errors import DeviceLacksError, InvalidError, LackingError, UnsupportedError, UopError
+from uop.spec.errors import (
+    DeviceLacksError,
+    InvalidError,
+    LackingError,
+    RefusedError,
+    UnsupportedError,
+    UopError,
+)
 from uop.spec.latitude import STRICT
 
 
@@ -81,6 +88,7 @@ def test_ordinary_data_have_the_shapes_of_the_case_and_a_meaning() -> None:
     ("error", "kind"),
     [
         (DeviceLacksError("no float64"), ProblemKind.UNSUPPORTED),
+        (RefusedError("may be dependent"), ProblemKind.UNSUPPORTED),
         (UnsupportedError("no such axis type"), ProblemKind.OURS),
         (LackingError("VALUE.n1", "too large"), ProblemKind.OURS),
         (InvalidError("ADD.c1", "one dtype"), ProblemKind.INVALID),
