@@ -22,8 +22,8 @@ from uop.conformance.run.order import in_turns
 from uop.conformance.run.run import Run
 from uop.conformance.run.tasks import Explore, Judged, tasks_of
 from uop.conformance.suite.case import FUZZ, LEVELS, CaseId
-from uop.conformance.suite.choices import Choices, CountedChoices, shuffled, weighted
-from uop.conformance.suite.generate import groups, random_groups
+from uop.conformance.suite.choices import Choices, CountedChoices, between, shuffled, weighted
+from uop.conformance.suite.generate import FURTHEST, groups
 from uop.conformance.suite.levels.group import Group
 from uop.conformance.suite.own_cases import OwnCases
 from uop.conformance.suite.vocabulary import Vocabulary
@@ -46,32 +46,40 @@ TURN = 24
 
 
 def groups_to_draw(level: str, vocabulary: Vocabulary) -> list[Group]:
-    """The groups of random programs of a level; of level op those that a default run has."""
-    if level != "op":
-        return list(random_groups(level, vocabulary))
-    of_op = (group for group in groups(level, vocabulary) if isinstance(group, Group))
-    return [group for group in of_op if group.counts[DEFAULT]]
+    """The groups of a level that a default run has, and all of random programs."""
+    every = (group for group in groups(level, vocabulary) if isinstance(group, Group))
+    return [group for group in every if group.furthest or group.counts[DEFAULT]]
 
 
 def drawn(groups: Mapping[str, Sequence[Group]], seed: int, shard: str = "") -> Iterator[CaseId]:
     """Yield ids of cases of these groups by level: a function of the arguments alone.
 
     Each shard of a run has a stream of its own. The kinds of programs of a level take turns: each
-    comes once before any comes often. Level op ends, as its programs are those of a default run.
+    comes once before any comes often. Half of the programs are varied. The others are random; of
+    level op they are those of a default run, each once, and no part of shards.
     """
     choices = CountedChoices(seed, f"fuzz {shard}" if shard else "fuzz")
-    levels = {
-        level: (_once if level == "op" else _in_turns)(choices, own)
-        for level, own in groups.items()
-        if own
-    }
-    while levels:
-        level = weighted(choices, [(level, SHARES[level]) for level in levels])
-        id = next(levels[level], None)
-        if id is None:
-            del levels[level]
-        else:
-            yield id
+    levels = {level: _of_level(choices, own, shard) for level, own in groups.items() if own}
+    shares = [(level, SHARES[level]) for level in levels]
+    while True:
+        yield next(levels[weighted(choices, shares)])
+
+
+def _of_level(choices: Choices, groups: Sequence[Group], shard: str) -> Iterator[CaseId]:
+    """Programs as they are and varied ones in turns."""
+    random = [group for group in groups if group.furthest]
+    if random:
+        as_they_are = _in_turns(choices, random)
+    else:
+        as_they_are = iter(()) if shard else _once(choices, groups)
+    turns = zip_longest(as_they_are, _varied(choices, groups))
+    return filter(None, chain.from_iterable(turns))
+
+
+def _varied(choices: Choices, groups: Sequence[Group]) -> Iterator[CaseId]:
+    """The programs of groups, of the smallest indices too, with other sizes and constants."""
+    for id in _in_turns(choices, groups):
+        yield replace(id, index=id.index + FURTHEST * between(choices, 1, FURTHEST))
 
 
 def _once(choices: Choices, groups: Sequence[Group]) -> Iterator[CaseId]:
@@ -177,7 +185,7 @@ class Fuzz(Run):
     def select(self, hello: Hello) -> None:
         """Take the groups that the options ask for and the backend lists.
 
-        Level op, which has an end, is no part of shards. OptionError where there is no group.
+        OptionError where there is no group.
         """
         if self.baseline is not None:
             self.options = self.baseline.meet(hello, self.options)
@@ -189,7 +197,7 @@ class Fuzz(Run):
                 if not not_listed(group.id(0), hello)
             ]
             for level in LEVELS
-            if level in self.options.levels and not (level == "op" and self.options.shard)
+            if level in self.options.levels
         }
         if not any(groups.values()):
             raise OptionError(

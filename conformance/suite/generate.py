@@ -20,7 +20,7 @@ from uop.conformance.suite.case import (
     InvalidCase,
     NoSuchCaseError,
 )
-from uop.conformance.suite.choices import Choices
+from uop.conformance.suite.choices import Choices, CountedChoices
 from uop.conformance.suite.levels import invalid, written
 from uop.conformance.suite.levels.device import devices, ops
 from uop.conformance.suite.levels.graph import (
@@ -50,12 +50,15 @@ from uop.conformance.suite.levels.op import (
     sequences,
     sizes,
 )
+from uop.conformance.suite.levels.varied import varied
 from uop.conformance.suite.priority import in_smoke
 from uop.conformance.suite.vocabulary import Vocabulary, cells_of, computed, whole
 
 AnyGroup = Group | InvalidGroup
 FURTHEST = 10**6
-"""A group has so many programs: an effort judges the first ones, a fuzz run draws from all."""
+"""A random group has so many programs: an effort judges the first ones, a fuzz run draws from all.
+Index k * FURTHEST + n is the nth program of a group varied: in its sizes, bounds and constants.
+"""
 DRAWN_ANEW = 16
 """The most programs that are drawn for one of listed cells alone; a step looks at most cells."""
 
@@ -85,7 +88,13 @@ def case_by_id(
 ) -> Case | InvalidCase:
     """Return the case of an id without the others; raise NoSuchCaseError if there is none."""
     id = CaseId.parse(text)
-    return group_of(id, vocabulary).case(id.index, seed)
+    group = group_of(id, vocabulary)
+    if id.index < FURTHEST or isinstance(group, InvalidGroup):
+        return group.case(id.index, seed)
+    first = group.id(id.index % FURTHEST)
+    made = group.build(CountedChoices(seed, str(first)), first.index)
+    made = varied(made, CountedChoices(seed, str(id)))
+    return Case(id, made.root, made.batches, made.source, made.twins)
 
 
 def left_out_cases(
@@ -118,7 +127,9 @@ def group_of(id: CaseId, vocabulary: Vocabulary | None = None) -> AnyGroup:
             "that names it holds that list: uop conform BACKEND --list REPORT.json --case ID"
         )
     group = _by_name(id.level, vocabulary).get((id.op, id.dtype, id.group))
-    if group is None or id.index >= group.most:
+    # No invalid program is varied.
+    index = id.index if isinstance(group, InvalidGroup) else id.index % FURTHEST
+    if group is None or index >= group.most:
         raise NoSuchCaseError(f"no case {str(id)!r}")
     return group
 

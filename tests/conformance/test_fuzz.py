@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from uop.conformance.run.replay import replay
 from uop.conformance.suite.case import LEVELS, Case, CaseId, NoSuchCaseError
 from uop.conformance.suite.generate import FURTHEST, case_by_id, groups
 from uop.conformance.suite.vocabulary import whole
+from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.inputs import bind_inputs
 from uop.spec.text.program import print_program
 
 UNTIL_ONE_FAILS = ("--level", "graph", "--time", "10m", "--fail-fast")
@@ -59,16 +62,38 @@ def test_each_kind_of_program_comes_before_any_comes_often() -> None:
         "schedule": 60,
         "device": 60,
     }.items():
-        names = {group.name for group in BY_LEVEL[level]}
-        ids = list(islice(drawn({level: BY_LEVEL[level]}, 3), most))
-        assert {id.group for id in ids} == names, level
+        names = {group.name for group in BY_LEVEL[level] if group.furthest}
+        ids = islice(drawn({level: BY_LEVEL[level]}, 3), 2 * most)
+        assert {id.group for id in ids if id.index < FURTHEST} == names, level
 
 
 def test_level_op_is_drawn_once_an_op_at_a_time() -> None:
-    ids = list(drawn({"op": BY_LEVEL["op"]}, 4))
+    programs = sum(group.counts[1] for group in BY_LEVEL["op"])
+    stream = drawn({"op": BY_LEVEL["op"]}, 4)
+    ids = [id for id in islice(stream, 2 * programs) if id.index < FURTHEST]
     every = {group.op for group in BY_LEVEL["op"]}
     assert {id.op for id in ids[: len(every)]} == every
-    assert len(set(ids)) == len(ids) == sum(group.counts[1] for group in BY_LEVEL["op"])
+    assert len(set(ids)) == len(ids) == programs
+    assert all(id.index > FURTHEST for id in islice(stream, 10))
+
+
+def test_half_of_the_programs_are_varied_and_have_a_meaning() -> None:
+    ids = [id for id in first(400, 5) if id.index > FURTHEST]
+    assert 150 < len(ids) < 250
+    assert {id.level for id in ids} == SHARES.keys()
+    changed = 0
+    for id in ids:
+        case, again = case_by_id(str(id)), case_by_id(str(id))
+        base = case_by_id(str(replace(id, index=id.index % FURTHEST)))
+        assert isinstance(case, Case)
+        assert isinstance(base, Case)
+        assert case.root is again.root
+        assert {u.op for u in case.root.toposort()} == {u.op for u in base.root.toposort()}
+        changed += case.root is not base.root
+        for batch in case.batches:
+            bind_inputs(case.root, batch.inputs)
+            evaluate_full(case.root, batch.inputs)
+    assert changed > len(ids) / 2
 
 
 def test_a_fixed_group_ends_where_its_programs_do() -> None:
@@ -85,12 +110,13 @@ def test_an_id_of_any_index_names_one_program() -> None:
         assert len(texts) == 1
 
 
-def test_programs_end_at_the_furthest_index() -> None:
+def test_from_the_furthest_index_on_valid_programs_are_varied() -> None:
     group = groups("graph")[0]
     assert str(group.id(0)).endswith("/0@2")
     case_by_id(f"{group.id(FURTHEST - 1)}")
-    with pytest.raises(Exception, match="no case"):
-        case_by_id(f"{group.id(FURTHEST)}")
+    case_by_id(f"{group.id(FURTHEST)}")
+    with pytest.raises(NoSuchCaseError, match="no case"):
+        case_by_id(f"{groups('invalid')[0].id(FURTHEST)}")
 
 
 @pytest.fixture
