@@ -25,9 +25,9 @@ from uop.conformance.suite.levels import invalid, written
 from uop.conformance.suite.levels.device import devices, ops
 from uop.conformance.suite.levels.graph import (
     chains,
-    copied,
     ends,
     functions,
+    intervals,
     orders,
     pairs,
     property,
@@ -235,7 +235,7 @@ FIXED: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
         partial(written.groups, "op"),
     ),
     "invalid": (invalid.groups,),
-    "property": (copied.groups,),
+    "property": (intervals.groups_of_copies,),
     "function": (partial(written.groups, "function"),),
     "kernel": (partial(written.groups, "kernel"),),
     "device": (ops.groups, partial(written.groups, "device")),

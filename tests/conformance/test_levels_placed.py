@@ -9,7 +9,7 @@ from uop.conformance.judging.expected import accepted_on
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import groups
 from uop.conformance.suite.levels.device import ops
-from uop.conformance.suite.levels.graph import copied
+from uop.conformance.suite.levels.graph.intervals import groups_of_copies
 from uop.conformance.suite.levels.group import Group
 from uop.interpreter.evaluate import evaluate
 from uop.spec.latitude import STRICT
@@ -58,7 +58,7 @@ def test_every_interval_that_is_handed_on_is_narrow_somewhere() -> None:
     assert handed - met(MIN_MAX, of_level("property")) == {Op.PTRADD.name}
 
 
-@pytest.mark.parametrize("group", list(copied.groups()), ids=lambda g: f"{g.op}-{g.dtype}")
+@pytest.mark.parametrize("group", list(groups_of_copies()), ids=lambda g: f"{g.op}-{g.dtype}")
 def test_what_an_op_copies_is_compared_beside_its_bounds(group: Group) -> None:
     """A comparison with any other number would hold, or fail, whatever the rule says."""
     for k in range(group.count("full")):

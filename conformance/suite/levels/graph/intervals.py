@@ -1,18 +1,20 @@
-"""Generate level property: intervals of loop counters, work items, elements of memory and results.
+"""Generate level property: intervals of counters, elements of memory, results, and copies.
 
-Each program compares at a bound of the interval of an operand, or beside it, where a rule that is
+Each program compares at a bound of the interval of an operand, or next to it, where a rule that is
 off by one decides wrong.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from uop.conformance.suite.choices import Choices, between, chance, pick
+from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.functions import outlined
 from uop.conformance.suite.levels.graph.growth import Growth
 from uop.conformance.suite.levels.graph.random_graph import on_data
-from uop.conformance.suite.levels.group import Generated, Group, group
+from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.kernel.scalar import (
     KERNEL_OPS,
     Memory,
@@ -22,12 +24,15 @@ from uop.conformance.suite.levels.kernel.scalar import (
     loop,
     special,
 )
-from uop.conformance.suite.levels.nodes import cast, outputs
+from uop.conformance.suite.levels.op.memory import MARKERS
+from uop.conformance.suite.levels.op.movement import VIEWS
+from uop.conformance.suite.values import draw_bits, draw_within, sample
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.spec.args import AxisType, DTypeArg, ReduceArg
+from uop.interpreter.numeric.storage import Array
+from uop.spec.args import AxisType, DTypeArg, LanesArg, ParamArg, ReduceArg
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, const, index_const
+from uop.spec.uop import UOp, const, index_const, param
 
 RETURNED = tuple(DTYPES[n] for n in ("int8", "uint8", "int32", "uint64"))
 FLOATS = tuple(DTYPES[n] for n in ("float32", "float64", "float16"))
@@ -39,8 +44,14 @@ NARROW = (DTYPES["uint8"], DTYPES["int8"], DTYPES["int16"])
 LARGEST = 300
 
 Counter = Callable[[int], UOp]
+Copy = Callable[[Choices, UOp], UOp]
 LONGEST = 4
 """The most ops in a row on a counter."""
+
+DTYPES_COPIED = (dtypes.int32, dtypes.uint8)
+LENGTH = 12
+OTHER, KEPT = 1, 2
+"""The slots of what a copy also reads, and of what it stores to."""
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
@@ -66,6 +77,19 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         yield group("property", None, dtype, "roots", (1, 3, 40), _roots, *args, needs=needs)
 
 
+def groups_of_copies() -> Iterator[Group]:
+    """Yield groups on ops that return elements as they are, and on variables with a range.
+
+    The interval of a copy is that of the operand, which a compiler can lose or confuse.
+    """
+    counts = (0, 1, 8)
+    for dtype in DTYPES_COPIED:
+        for op, copy in ops_that_copy().items():
+            yield group("property", op, dtype, "handed-on", counts, _through_copy, copy, dtype)
+    for op, ranged in ((Op.PARAM, _variable), (Op.BIND, _bound)):
+        yield group("property", op, dtypes.index, "range", counts, ranged)
+
+
 def _bits(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Combine the bits of narrow values with constants and with each other, and shift them."""
     growth = Growth(choices, (between(choices, 3, 9),), (dtype,), vocabulary)
@@ -78,19 +102,19 @@ def _bits(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) ->
             other = _remainder(growth, dtype)
         results.append(compared(choices, UOp(op, few, other)))
     truths = [UOp(Op.NOT, compared_truth(choices, _remainder(growth, dtype))) for _ in range(3)]
-    return on_data(growth, outputs(*results, *truths))
+    return on_data(growth, nodes.outputs(*results, *truths))
 
 
 def _roots(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Take roots of narrow values, and the bits of constants."""
     small = DTYPES["uint8"]
     growth = Growth(choices, (between(choices, 3, 9),), (small,), vocabulary)
-    root = UOp(Op.SQRT, cast(_remainder(growth, small), dtype))
+    root = UOp(Op.SQRT, nodes.cast(_remainder(growth, small), dtype))
     bits = DTYPES[f"uint{dtype.bits}"]
     known = UOp(Op.BITCAST, const(float(between(choices, 1, 40)), dtype), arg=DTypeArg(bits))
-    any_ = cast(growth.input(small, growth.base), bits)
-    results = [compared(choices, cast(root, DTYPES["int32"])), UOp(Op.CMPLT, any_, known)]
-    return on_data(growth, outputs(root, *results))
+    any_ = nodes.cast(growth.input(small, growth.base), bits)
+    results = [compared(choices, nodes.cast(root, DTYPES["int32"])), UOp(Op.CMPLT, any_, known)]
+    return on_data(growth, nodes.outputs(root, *results))
 
 
 def _remainder(g: Growth, dtype: DType) -> UOp:
@@ -148,7 +172,7 @@ def _counted(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
     i = pick(choices, counters)
     for _ in range(between(choices, 1, LONGEST)):
         i = _stepped(scalars, i)
-    return cast(compared(choices, i), scalars.dtype)
+    return nodes.cast(compared(choices, i), scalars.dtype)
 
 
 def _stepped(scalars: Scalars, i: UOp) -> UOp:
@@ -168,7 +192,7 @@ def _read(scalars: Scalars, narrow: Memory, counters: Sequence[UOp]) -> UOp:
         gate = compared_truth(choices, pick(choices, counters))
         alt = const(between(choices, 0, 9), narrow.dtype)
         element = UOp(Op.LOAD, *element.src, alt, gate)
-    return compared(choices, element if narrow.dtype is dtype else cast(element, dtype))
+    return compared(choices, element if narrow.dtype is dtype else nodes.cast(element, dtype))
 
 
 def _folded(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
@@ -205,7 +229,7 @@ def _functions(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
         for u, pair in zip(returned, ends, strict=True)
     ]
     again = outlined(choices, results, 1) if chance(choices, 50) else results
-    return on_data(growth, outputs(*again, *(compared(choices, u) for u in again)))
+    return on_data(growth, nodes.outputs(*again, *(compared(choices, u) for u in again)))
 
 
 def _narrow(g: Growth, dtype: DType) -> UOp:
@@ -221,3 +245,74 @@ def _beside(choices: Choices, u: UOp, end: int) -> UOp:
     if u.dtype is not dtypes.index:
         near = min(max(near, int(u.dtype.min)), int(u.dtype.max))
     return UOp(pick(choices, (Op.CMPLT, Op.CMPNE)), u, const(near, u.dtype))
+
+
+def ops_that_copy() -> dict[Op, Copy]:
+    """Return, by op, how it copies a vector; the comparison may have to be inside."""
+    return {
+        **VIEWS,
+        **{op: partial(_alone, op) for op in (*MARKERS, Op.NOOP, Op.PRECAST, Op.LOAD)},
+        Op.INDEX: lambda choices, t: UOp(Op.INDEX, t, param(OTHER, (4,), dtypes.int32)),
+        Op.REPLICATED: lambda choices, t: nodes.replicated(nodes.copies(t, between(choices, 1, 4))),
+        Op.AFTER: lambda choices, t: UOp(
+            Op.AFTER, t, nodes.store(nodes.buffer(KEPT, t.shape, t.dtype), t)
+        ),
+        Op.STAGE: _staged,
+        Op.UNROLL: _lanes,
+        Op.CONTRACT: _lanes,
+        Op.GETTUPLE: _unpacked,
+    }
+
+
+def _through_copy(copy: Copy, dtype: DType, choices: Choices, index: int) -> Generated:
+    """Put a remainder, which has a narrow interval, through the op and compare it at a bound."""
+    narrow = UOp(Op.MOD, param(0, (LENGTH,), dtype), const(between(choices, 2, 100), dtype))
+    root = compared(choices, copy(choices, narrow))
+    data = sample(draw_bits, dtype, LENGTH, choices)
+    return program(root, [data, sample(draw_within(0, LENGTH - 1), dtypes.int32, 4, choices)])
+
+
+def _alone(op: Op, choices: Choices, t: UOp) -> UOp:
+    return UOp(op, t)
+
+
+def _staged(choices: Choices, t: UOp) -> UOp:
+    each = loop(0, LENGTH)
+    return UOp(Op.STAGE, UOp(Op.INDEX, t, each), each)
+
+
+def _lanes(choices: Choices, t: UOp) -> UOp:
+    lanes = LanesArg((0,), (LENGTH,))
+    return UOp(Op.CONTRACT, compared(choices, UOp(Op.UNROLL, t, arg=lanes)), arg=lanes)
+
+
+def _unpacked(choices: Choices, t: UOp) -> UOp:
+    """Return the second of three values, of which the others have other intervals."""
+    first, last = (UOp(Op.ADD, t, const(k, t.dtype)) for k in (100, 50))
+    return nodes.member(nodes.outputs(first, t, last), 1)
+
+
+def _range(choices: Choices) -> UOp:
+    """Return a variable with a range."""
+    low = between(choices, -20, 20)
+    arg = ParamArg(0, dtypes.index, min=low, max=low + between(choices, 1, 30))
+    return UOp(Op.PARAM, nodes.dims(()), arg=arg)
+
+
+def _variable(choices: Choices, index: int) -> Generated:
+    """Build a variable whose value is data: at one of the ends, or between them."""
+    variable = _range(choices)
+    return program(compared(choices, variable), [_within(choices, variable)])
+
+
+def _bound(choices: Choices, index: int) -> Generated:
+    """Build a variable whose value stands in the program."""
+    variable = _range(choices)
+    value = index_const(int(_within(choices, variable)))
+    return program(compared(choices, UOp(Op.BIND, variable, value)))
+
+
+def _within(choices: Choices, variable: UOp) -> Array:
+    assert variable.min_max is not None
+    low, high = (int(end) for end in (variable.min_max.min, variable.min_max.max))
+    return sample(draw_within(low, high), dtypes.index, (), choices)

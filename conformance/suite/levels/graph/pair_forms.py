@@ -9,8 +9,7 @@ from itertools import count, permutations, product
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, chance, pick, shuffled
-from uop.conformance.suite.levels.graph.steps import comparisons, either_way
-from uop.conformance.suite.levels.graph.views import VIEWS
+from uop.conformance.suite.levels.graph.steps import VIEWS, comparisons, either_way
 from uop.conformance.suite.levels.nodes import cast, constant, expand, fold, pad, reshape
 from uop.conformance.suite.levels.op.elementwise import guarded, rewrite_constants
 from uop.conformance.suite.vocabulary import Vocabulary, computed

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from uop.conformance.suite.choices import Choices, between, chance, pick, weighted
-from uop.conformance.suite.levels.graph import intervals, views
+from uop.conformance.suite.levels.graph import intervals, steps
 from uop.conformance.suite.levels.graph.growth import (
     Growth,
     GrowthStep,
@@ -137,7 +137,7 @@ def padded(g: Growth, u: UOp) -> UOp | None:
     """Pad with zeros, which join the interval."""
     if not u.shape:
         return None
-    shifted = views.shift(g.choices, u) if max(u.shape) > 1 else u
+    shifted = steps.shift(g.choices, u) if max(u.shape) > 1 else u
     return UOp(Op.ADD, shifted, _constant(g, u.dtype))
 
 

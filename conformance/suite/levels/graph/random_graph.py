@@ -10,7 +10,7 @@ import numpy as np
 
 from uop.conformance.suite.case import Batch, Evaluated, Source
 from uop.conformance.suite.choices import Choices, between, chance, weighted
-from uop.conformance.suite.levels.graph import biases, steps, views
+from uop.conformance.suite.levels.graph import biases, steps
 from uop.conformance.suite.levels.graph.growth import Growth, GrowthStep, result_on
 from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.nodes import after, flip_all, outputs, shrink, store
@@ -51,7 +51,7 @@ FLOATS = (dtypes.float32, dtypes.float64)
 
 ARITHMETIC = ((steps.binary, 8), (steps.unary, 3), (steps.ternary, 3))
 CHOOSING = ((steps.compare, 2), (steps.select, 3), (steps.gated, 1))
-MOVING = ((views.view, 3), (steps.gather, 1), (steps.joined, 1), (steps.copied, 1))
+MOVING = ((steps.view, 3), (steps.gather, 1), (steps.joined, 1), (steps.copied, 1))
 CONVERTING = ((steps.convert, 4), (steps.reinterpret, 2))
 ANYTHING: tuple[tuple[GrowthStep, int], ...] = (
     *ARITHMETIC,
@@ -97,7 +97,7 @@ FLAVOURS: dict[str, Flavour] = {
     "narrow": Flavour(
         NARROW,
         NARROW,
-        (*ARITHMETIC, *CHOOSING, *CONVERTING, (views.view, 1)),
+        (*ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 1)),
         (3, 70, 700),
     ),
     "integers": Flavour(
@@ -130,7 +130,7 @@ FLAVOURS: dict[str, Flavour] = {
     "specials": Flavour(
         (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
         (*WIDE, *SMALL_FLOATS, *FLOATS),
-        ((steps.reduce, 6), *ARITHMETIC, *CHOOSING, *CONVERTING, (views.view, 2)),
+        ((steps.reduce, 6), *ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 2)),
         (1, 6, 120),
         draw_special,
     ),
@@ -149,7 +149,7 @@ FLAVOURS: dict[str, Flavour] = {
     "constants": Flavour(
         (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
         (*NARROW, *WIDE, *FLOATS),
-        ((biases.with_constants, 10), *ARITHMETIC, *CHOOSING, *CONVERTING, (views.view, 1)),
+        ((biases.with_constants, 10), *ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 1)),
         (1, 6, 120),
     ),
     "nested": Flavour(
