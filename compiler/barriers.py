@@ -1,6 +1,7 @@
-"""Finds divergent barriers (D-063) before a launch, where the numbers of the work items decide.
+"""Finds barriers that are certain to diverge (D-063), before a launch.
 
-Nothing is said where a branch or the length of a loop depends on data.
+Only branches and loops that depend on the numbers of the work items count. A branch on data, or a
+loop of a length from data, is not judged.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ Array = NDArray[Any]
 LAUNCHED = (*reversed(OVER_ALL), *reversed(IN_GROUP))
 """The SPECIALs in the order in which a launch counts: the last one fastest."""
 MOST_GROUPS = 16
-"""The most workgroups along an axis that are looked at."""
+"""The most workgroups along an axis that are examined."""
 MOST_ITERATIONS = 4096
-"""The most iterations of a kernel's loops that are looked at."""
+"""The most iterations of a kernel's loops that are examined."""
 
 
 @dataclass(slots=True)
 class Block:
-    """A loop or a branch with the barriers and blocks inside that has any."""
+    """A loop or a branch that holds barriers, directly or in blocks inside."""
 
     opener: UOp | None
     items: list[UOp | Block] = field(default_factory=list)

@@ -1,7 +1,7 @@
-"""The search BEAM: a beam over the sequences of optimizations of each kernel, by their times.
+"""The search BEAM: finds fast sequences of optimizations for each kernel, by their times.
 
-A candidate is one more optimization after a sequence of the beam, where that is legal. Who searches
-says what a candidate costs, and whether it counts.
+A round extends each sequence of the beam by every legal optimization, and keeps the fastest. The
+caller passes the function that times a candidate and says whether it counts.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from uop.spec.uop import UOp
 
 Optimizations = tuple[Optimization, ...]
 Cost = Callable[[tuple[Optimizations, ...], float], float | None]
-"""The seconds of a candidate, a sequence for each kernel; None if it does not count. It also gets
-the seconds of the best one so far.
+"""The seconds of a candidate, which has a sequence for each kernel; None if it does not count. The
+second argument is the time of the best one so far.
 """
 FACTORS = (2, 4, 8, 16)
 TYPES = (AxisType.UPCAST, AxisType.UNROLL, AxisType.LOCAL, AxisType.GROUP_REDUCE)
 LONGEST = 6
-"""The most optimizations of a sequence that grows."""
+"""A sequence with this many optimizations is not extended."""
 BETTER = 0.98
-"""A round that does not shorten the time to this share of it is the last."""
+"""The search ends after a round that does not reduce the time to this share of it."""
 HOPELESS = 3.0
-"""A candidate that takes so many times as long as the best one is not timed again."""
+"""A candidate that takes so many times as long as the best one is timed only once."""
 TURNS = 5
 
 
@@ -51,14 +51,14 @@ class Best:
 
 @dataclass(frozen=True, slots=True)
 class Beam:
-    """A search over the kernels of a program. `width` sequences of each go on."""
+    """A search over the kernels of a program. It keeps `width` sequences for each."""
 
     root: UOp
     target: Target
     width: int
     cost: Cost
     bodies: list[UOp] = field(init=False)
-    """The kernels that optimizations apply to."""
+    """The kernels to optimize."""
 
     def __post_init__(self) -> None:
         kernels = kernel_calls(optimize(lower(self.root, "rangeify", self.target)))
@@ -107,8 +107,8 @@ def timed_run(
     best: float,
     device: Device,
 ) -> tuple[Output, float]:
-    """The results of a candidate on a device, and the seconds of its kernels: of one run where that
-    is hopeless against the best ones.
+    """The results of a candidate on a device, and the seconds of its kernels: of a single run if
+    that is hopeless compared to the best one.
     """
     with compile(root, target, None, sequences).load(device) as loaded:
         output = loaded.run(inputs)
@@ -121,7 +121,9 @@ def timed_run(
 def candidates(
     body: UOp, sequence: Optimizations, seen: set[UOp], target: Target
 ) -> Iterator[Optimizations]:
-    """The sequences that are one optimization longer and legal; adds the kernels to those seen."""
+    """The legal sequences that are one optimization longer. The kernels they make are added to
+    those seen.
+    """
     try:
         optimized = apply(body, sequence)
     except UnsupportedError:

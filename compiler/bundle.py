@@ -1,8 +1,7 @@
-"""Runs many programs together: their kernels in one source, their buffers in one arena for each
-device.
+"""Runs many programs together: one source for their kernels, one arena per device for buffers.
 
-Building a source takes much longer than running it, and hardly longer for many small kernels than
-for a few.
+Building a source takes much longer than running it. For many small kernels it takes hardly longer
+than for a few.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ KERNELS = 256
 FENCE = 64
 """Bytes between buffers, which no kernel may write; also their alignment."""
 FENCES = (0xA5, 0x3C)
-"""What these bytes hold in the first run and in the second: results do not depend on it."""
+"""What these bytes hold in the first run and in the second: no result may depend on it."""
 NAME = "bundle"
 
 
@@ -54,9 +53,9 @@ RunResults = list[Output] | UopError
 def run_many(
     jobs: Sequence[Job], kernels: int = KERNELS, device: Device | None = None
 ) -> list[RunResults]:
-    """Run jobs; each has its own outcome, whatever happens to the others.
+    """Run jobs; an error of one does not affect the others.
 
-    Jobs of a target in C share sources, but for those with variables or with steps on the host.
+    Jobs of a target in C share sources, except those with variables or with steps on the host.
     Without a device each job runs on the default device of its target.
     """
     outcomes: dict[int, RunResults] = {}

@@ -1,4 +1,4 @@
-"""A program compiled for a target: what each stage left, and how it runs."""
+"""A program compiled for a target: the output of each stage, and functions that run it."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Compiled:
         return target.source([target.kernel(linear, name) for linear, name in names.items()])
 
     def with_binaries(self, compiler: Compiler | None = None) -> UOp:
-        """The program that `render` leaves, with the machine code of each kernel in its PROGRAM.
+        """The output of `render`, with the machine code of each kernel in its PROGRAM.
 
-        `compiler` is a device, by default that of the target. `compile` takes the result, whose
-        kernels then run as they are.
+        `compiler` is a device, by default that of the target. `compile` accepts the result, and its
+        kernels then run without being built.
         """
         rendered = self.stages["render"]
         target = self.executable.target
@@ -60,7 +60,7 @@ class Compiled:
             return loaded.run(inputs)
 
     def load(self, device: Device | None = None) -> Loaded:
-        """Load the program on a device, by default that of the target, to run it again and again
-        there: on arrays, or on what earlier runs left on the device.
+        """Load the program on a device, by default that of the target, to run it many times there:
+        on arrays, or on what earlier runs left on the device.
         """
         return Loaded(self.executable, self.source, device)

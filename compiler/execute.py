@@ -1,6 +1,4 @@
-"""What a planned program needs to run: its buffers, its launches in order, and where its results
-are.
-"""
+"""A planned program as data: its buffers, its launches in order, and the slots of its results."""
 
 from __future__ import annotations
 
@@ -47,15 +45,15 @@ class KernelRun:
     buffers: Mapping[int, int]
     """The numbers of its buffers in the program, by slot."""
     sizes: Mapping[int, UOp]
-    """What its variables are, by slot: sizes of the program."""
+    """The values of its variables, by slot: sizes of the program."""
     binary: Binary | None = None
-    """The machine code that runs it, if not that of its source."""
+    """Its machine code, if it is not built from its source."""
     place: int = 0
     """The device that runs it, by its number in the program."""
 
     @property
     def arguments(self) -> tuple[int, ...]:
-        """The buffers that the rendered kernel takes; simplification may drop some."""
+        """The buffers that the rendered kernel takes; simplification may have removed some."""
         return tuple(self.buffers[slot_of(u)] for u in params(self.linear))
 
     @property
@@ -147,13 +145,13 @@ class Executable:
 
     @property
     def has_variables(self) -> bool:
-        """Whether kernels of the program take numbers beside their buffers."""
+        """Whether kernels of the program take numbers in addition to buffers."""
         return any(step.sizes for step in self.kernels) or any(
             map(is_variable, self.slots.values())
         )
 
     def bound(self, inputs: Mapping[int, Any]) -> Executable:
-        """The same kernels for one binding: the variables are bound to their inputs.
+        """The program with its variables bound to their inputs.
 
         InvalidError for a missing variable, and for a number outside its range.
         """
@@ -213,7 +211,7 @@ class Executable:
         return [launch for launch in self.launched() if isinstance(launch, Launch)]
 
     def launched(self) -> list[HostStep | Transfer | Launch]:
-        """The steps that have work, in order, each kernel as its launch."""
+        """The steps that have work, in order; a kernel becomes its launch."""
         names, sizes = self.names, self.sizes
         found: list[HostStep | Transfer | Launch] = []
         for step in self.steps:
@@ -235,7 +233,7 @@ class Executable:
 
 
 def launch_of(step: KernelRun, names: Mapping[UOp, str], target: Target) -> Launch:
-    """The launch of a kernel, in the workgroups that it requires or else of the target's size."""
+    """The launch of a kernel, in the workgroups that it requires, or in those of the target."""
     name = step.binary.kernel if step.binary else names[step.linear]
     integers = tuple(step.numbers.values())
     if is_grouped(step.linear):
@@ -288,7 +286,7 @@ def open_device(target: Target) -> Device:
 
 @lru_cache(maxsize=64)
 def load(device: Device, binary: Binary) -> Built:
-    """Load machine code, with a cache. UnsupportedError for that of another machine."""
+    """Load machine code, with a cache. UnsupportedError for code of another machine."""
     if not device.runs(binary.machine):
         raise UnsupportedError(
             f"a BINARY for {binary.machine}; this is {device.machine}. "

@@ -44,7 +44,9 @@ class Indices:
         return total
 
     def divisor(self, dim: int | UOp) -> UOp:
-        """A size to divide by. Where it is 0 nothing runs, but a loop around may compute it."""
+        """A size to divide by, at least 1: an outer loop may divide although an inner one never
+        runs.
+        """
         return self.alu(Op.MAX, self.size(dim), index_const(1))
 
     def range(self, bound: int | UOp, axis_type: AxisType) -> UOp:
@@ -56,7 +58,9 @@ class Indices:
         return UOp(Op.RANGE, number, arg=RangeArg(self._ranges - 1, axis_type))
 
     def flat(self, at: Index, shape: Sizes) -> UOp:
-        """The row-major position of an index. In an empty shape it is the loop that never runs."""
+        """The row-major position of an index. In an empty shape it is the counter of a loop that
+        never runs.
+        """
         if 0 in shape:
             return at[shape.index(0)]
         if (at, shape) not in self._flat:
@@ -113,7 +117,7 @@ def broadcast_index(at: Index, shape: Sizes) -> Index:
 
 
 def linear_steps(index: UOp, loops: Sequence[UOp]) -> list[int | None]:
-    """By how much an index steps along each loop; None where that is no constant."""
+    """The step of an index along each loop; None where that is no constant."""
     terms, _ = linear_form(index)
     bent = {r for term in terms if term.op is not Op.RANGE for r in term.toposort()}
     return [None if r in bent else terms.get(r, 0) for r in loops]

@@ -1,4 +1,4 @@
-"""Kernel programs as input of the compiler: finds the stage at which they enter."""
+"""Kernel programs as input of the compiler: finds the stage at which each enters."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def alone(call: UOp) -> UOp:
 def binaries_of(root: UOp, target: Target) -> dict[UOp, Binary]:
     """The machine code of the PROGRAMs of a program, by the LINEAR of each.
 
-    LackingError for code that is damaged or of another SOURCE, UnsupportedError for that of another
+    LackingError for code that is damaged or of another SOURCE, UnsupportedError for code of another
     target.
     """
     found: dict[UOp, Binary] = {}
@@ -84,7 +84,7 @@ def without_binaries(root: UOp) -> UOp:
 
 
 def with_constants(root: UOp) -> UOp:
-    """List all constants of LINEARs that leave some out, first: they need not be instructions."""
+    """List the constants of each LINEAR that leaves some out, before its other instructions."""
     listed: dict[UOp, UOp] = {}
     for body in kernels(root):
         if body.op is Op.LINEAR:
@@ -152,9 +152,11 @@ def fits_one_launch(call: UOp) -> bool:
 
 def _is_parallel(call: UOp) -> bool:
     """Whether no iteration of the outer loops depends on another one, so that they may become work
-    items: one nest, which stores to each buffer once, and reads from none of these; it may store
-    again where all its iterations are work items already, or to other elements. All items of a
-    group write to its LOCAL memory.
+    items.
+
+    There is one nest. It reads from no buffer that it stores to. It stores to each buffer once;
+    more often only where all its iterations are work items already, or where the elements differ.
+    All items of a group write to its LOCAL memory.
     """
     order = call.src[0].toposort()
     effect = call.src[0].src[0] if len(call.src[0].src) == 1 else call.src[0]
@@ -178,8 +180,10 @@ def _is_parallel(call: UOp) -> bool:
 
 
 def _are_apart(stores: Sequence[UOp], loops: Sequence[UOp]) -> bool:
-    """Whether no two STOREs of a work item write the same element, in any iterations of its loops:
-    as seen by their indices, which are sums of multiples of these loops and of something in common.
+    """Whether no two STOREs of a work item write the same element, in any iterations of its loops.
+
+    Their indices decide: each must be a sum of multiples of these loops and of a part that all
+    share.
     """
     counts = [int_value(r.src[0]) for r in loops]
     written: set[int] = set()
@@ -200,8 +204,8 @@ def _are_apart(stores: Sequence[UOp], loops: Sequence[UOp]) -> bool:
 
 
 def _is_in_every_item(call: UOp) -> bool:
-    """Whether the loops over work items are one nest around every effect: what stands outside one
-    of them must not run in each of its items.
+    """Whether the loops over work items are one nest around every effect. An effect outside one of
+    them must not run in each of its items.
     """
     order = call.src[0].toposort()
     inside = open_ranges(order)

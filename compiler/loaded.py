@@ -1,7 +1,7 @@
-"""A compiled program on a device: built once, with memory of its own, run again and again.
+"""A compiled program on a device: built once, with memory of its own, run many times.
 
-Its kernels and copies go to one queue in their order, and only reading a result waits for them. On
-several devices each has a queue, which waits for that of another one where it copies from there.
+Kernels and copies go to one queue, in their order; only reading a result waits for them. With
+several devices each has a queue, and a copy waits for the queue of its source.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from uop.spec.uop import UOp
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class DeviceArray:
-    """An array on a device, whose memory goes back when it is closed, or nobody has it any more.
+    """An array on a device. Its memory is freed when it is closed, or when nothing refers to it.
 
-    It speaks DLPack where the memory is that of the host, or of a library for the device; what
-    other libraries get is the same memory, and for reading.
+    It speaks DLPack if the memory is that of the host, or if a library can use the device. Other
+    libraries get the same memory, for reading only.
     """
 
     device: Device
@@ -52,7 +52,7 @@ class DeviceArray:
     _memory: Memory
     _release: Callable[[Memory], None]
     is_readonly: bool = False
-    """Whether its owner forbids to write to it."""
+    """Whether its owner forbids writing to it."""
     is_closed: bool = field(default=False, init=False)
     _end: weakref.finalize[..., DeviceArray] = field(init=False, repr=False)
 
@@ -73,11 +73,11 @@ class DeviceArray:
         return self._memory
 
     def numpy(self) -> Array:
-        """A copy, after all that was launched before."""
+        """A copy of its contents, after everything that was launched before."""
         return typed(self.device.read(self.memory, self.size), self.dtype, self.shape)
 
     def close(self) -> None:
-        """Give the memory back. What other libraries have of it stays."""
+        """Free the memory, unless another library still uses it."""
         self.is_closed = True
         self._end()
 
@@ -110,10 +110,10 @@ def from_array(data: Array, device: Device) -> DeviceArray:
 
 
 def from_dlpack(data: Any, device: Device) -> DeviceArray:
-    """An array of another library on a device: its memory where it is in row-major order, and the
+    """An array of another library on a device: the same memory if it is in row-major order and the
     device can use it in place, else a copy.
 
-    UnsupportedError for what the device's library cannot take.
+    UnsupportedError for an array that the library of the device cannot take.
     """
     try:
         array = device.imported(data)
@@ -159,8 +159,8 @@ class Prepared:
 
 
 class Loaded:
-    """A program on a device, by default that of its target; a context manager, which gives its
-    memory back at the end. DeviceArrays that it returned stay valid. Not for several threads.
+    """A program on a device, by default that of its target; a context manager that frees the memory
+    at the end. The DeviceArrays it returned stay valid. One thread may use it.
     """
 
     def __init__(self, executable: Executable, source: str, device: Device | None = None) -> None:
@@ -185,7 +185,7 @@ class Loaded:
         return ran.bound.arranged(fetched)
 
     def run_kept(self, inputs: Given | None = None) -> Kept:
-        """Put a run on the queue of the device. Its results stay there.
+        """Put a run on the queue of the device, and leave its results there.
 
         A DeviceArray that the program stores to changes in place, and is its own result.
         """
@@ -193,7 +193,7 @@ class Loaded:
         return ran.bound.arranged(ran.results)
 
     def close(self) -> None:
-        """Give back the memory that no DeviceArray has."""
+        """Free the memory that no DeviceArray has."""
         self.is_closed = True
         for block in (*self._scratch.values(), *self._spare):
             block.free()
@@ -212,7 +212,7 @@ class Loaded:
         self.close()
 
     def prepare(self, inputs: Given) -> Prepared:
-        """Put the inputs into memory, and give every buffer some; nothing is launched."""
+        """Copy the inputs to memory, and allocate every other buffer; nothing is launched."""
         if self.is_closed:
             raise UnsupportedError("a program that was closed runs no more: load it again")
         bound = self.executable.bound(inputs)
@@ -341,8 +341,8 @@ def _allocated(u: UOp, data: Array | None, device: Device) -> Block:
 
 
 def _devices_of(executable: Executable, device: Device | None) -> Sequence[Device]:
-    """The devices of a program: that of the target, or its peers if there are several; the host
-    where there are functions of the host alone.
+    """The devices of a program: that of the target, its peers if there are several, or the host if
+    the program has functions of the host and no kernel.
     """
     first = device
     if first is None:

@@ -151,7 +151,7 @@ def _stages_for(root: UOp, setting: Setting) -> list[Stage]:
     names = [stage.name for stage in STAGES]
     first = first_stage(root, setting.target)
     if setting.optimizations and names.index(first) > names.index("optimize"):
-        raise UnsupportedError(f"optimizations of a program that enters behind them, at {first}")
+        raise UnsupportedError(f"optimizations of a program that enters after optimize, at {first}")
     # The caller sees every buffer of a kernel program, so `plan` must not share memory.
     return [
         replace(stage, run=_keep) if stage.name == "plan" else stage

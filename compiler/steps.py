@@ -1,4 +1,4 @@
-"""Reads the steps of a planned program: kernels, copies between devices, functions of the host."""
+"""Makes the steps of a planned program: kernels, copies between devices, functions of the host."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def executable(
     target: Target,
     binaries: Mapping[UOp, Binary],
 ) -> Executable:
-    """Read the launches off a planned program; `stored` are the buffers of the results, `binaries`
+    """Make the Executable of a planned program. `stored` are the buffers of the results, `binaries`
     the machine code of some of its kernels.
     """
     devices = devices_of(root) or ("",)
@@ -69,8 +69,8 @@ class _Steps:
         self.steps: list[KernelRun | HostStep | CopyStep] = []
 
     def add(self, call: UOp, has_copies: bool) -> None:
-        """Add that of a CALL. One with buffers on two devices is a copy where the compiler made it;
-        UnsupportedError where it is a kernel of the program.
+        """Add the step of a CALL. A kernel with buffers on two devices is a copy if the compiler
+        made it, else UnsupportedError.
         """
         body, arguments = call.src[0], dict(enumerate(call.src[1:]))
         sizes = {slot: a for slot, a in arguments.items() if is_size(a)}
@@ -116,7 +116,7 @@ def _check_addresses(steps: Sequence[KernelRun | HostStep | CopyStep], target: T
             f"GETADDR in {len(taken)} launches: on {target.name} memory may move between them"
         )
     if any(isinstance(step, HostStep) for step in steps[first:last]):
-        raise UnsupportedError("GETADDR before and behind a function of the host")
+        raise UnsupportedError("GETADDR before and after a function of the host")
 
 
 def _host_step(body: UOp, buffers: tuple[int, ...]) -> HostStep:

@@ -1,15 +1,14 @@
-"""The time of each kernel of a program on a device, and of a copy there; and what kernels cost: the
-arithmetic that they do, and the memory that they have to move.
+"""The time of each kernel of a program on a device, and its cost: arithmetic and memory traffic.
 
-The counting rule, for the instructions of a kernel as they are launched:
+Costs are counted for the instructions of a kernel as they are launched:
 
-- An elementwise op counts 1 for each element of its value, if that is a number other than an index;
-  CAST, BITCAST and WHERE, which move numbers, count nothing, and comparisons neither. A WMMA counts
+- An elementwise op counts 1 for each element of its value, if that is a number other than an index.
+  Comparisons count 0, and so do CAST, BITCAST and WHERE, which only move numbers. A WMMA counts
   2 MNK, of which each work item does its share.
-- Memory counts once for what a kernel reads of a buffer and once for what it writes: all of the
-  buffer, or the accesses if there are fewer.
-- An instruction counts once for each work item and iteration of the loops around it, whatever an IF
-  around it decides.
+- A buffer that a kernel reads counts once, and so does one that it writes: the whole buffer, or the
+  accesses if there are fewer.
+- An instruction counts once for each work item and each iteration of the loops around it, whatever
+  an IF around it decides.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from uop.spec.uop import UOp
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The arithmetic operations of a launch, and the bytes that it moves."""
+    """The arithmetic operations of a launch, and the bytes that it must move."""
 
     flops: int
     bytes: int
@@ -47,7 +46,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """An instruction, and how often it runs."""
+    """An instruction, and the number of times that it runs."""
 
     u: UOp
     times: int
@@ -102,15 +101,15 @@ def _size(memory: UOp, numbers: Numbers) -> int:
 
 
 TURN = 0.005
-"""The least seconds of a turn: what is short runs several times in one."""
+"""A turn takes at least so many seconds: a short run is repeated in it."""
 TURNS = 9
 COPIED = 1 << 24
-"""The bytes of the copy that others are measured by."""
+"""The bytes of the copy by which the bandwidth is measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """The median time of a launch, and what it costs."""
+    """The median time of a launch, and its cost."""
 
     launch: Launch
     seconds: float
@@ -118,17 +117,19 @@ class KernelTime:
 
     @property
     def flops(self) -> float:
-        """Arithmetic operations in a second."""
+        """Arithmetic operations per second."""
         return self.cost.flops / self.seconds
 
     @property
     def bandwidth(self) -> float:
-        """Bytes in a second."""
+        """Bytes per second."""
         return self.cost.bytes / self.seconds
 
 
 def kernel_times(loaded: Loaded, inputs: Given, turns: int = TURNS) -> list[KernelTime]:
-    """Time the kernels of a program in order, each again and again on what those before it left."""
+    """Time each kernel of a program, in order: it runs many times, on the output of those before
+    it.
+    """
     prepared = loaded.prepare(inputs)
     kernels = iter([s for s in prepared.bound.kernels if runs(s.linear, s.numbers)])
     found: list[KernelTime] = []
@@ -147,26 +148,26 @@ def kernel_times(loaded: Loaded, inputs: Given, turns: int = TURNS) -> list[Kern
 
 
 def copy_bandwidth(device: Device, turns: int = TURNS) -> float:
-    """The bytes that a copy on the device reads and writes in a second."""
+    """The bytes per second that a copy on the device reads and writes."""
     source, to = (upload(device, np.zeros(COPIED, np.uint8)) for _ in range(2))
     seconds = time_of(lambda: device.copy(source, to, COPIED), device.finish, turns)
     return 2 * COPIED / seconds
 
 
 def time_of(begin: Callable[[], object], finish: Callable[[], object], turns: int) -> float:
-    """The median seconds of a run over some turns of several runs, after one that warms up."""
+    """The median seconds of a run, over some turns of several runs, after a warm-up."""
     turn(begin, finish, 1)
     repeats = repeats_of(turn(begin, finish, 1))
     return median(turn(begin, finish, repeats) for _ in range(turns))
 
 
 def repeats_of(seconds: float, least: float = TURN) -> int:
-    """The runs of a turn of at least some seconds, for runs of so many seconds."""
+    """The number of runs in a turn of at least some seconds, if a run takes so many seconds."""
     return max(1, round(least / seconds))
 
 
 def turn(begin: Callable[[], object], finish: Callable[[], object], repeats: int) -> float:
-    """The seconds of one run of several, with the wait for the last one."""
+    """The seconds per run of several runs, including the wait for the last one."""
     begun = time.perf_counter()
     for _ in range(repeats):
         begin()

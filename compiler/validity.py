@@ -1,7 +1,7 @@
 """Removes INVALID elements: splits a tensor into values and a validity mask, both ordinary graphs.
 
 In the values every PAD is filled with zeros. The mask is a bool tensor of the same shape, false at
-INVALID elements, or None if all elements are valid. Later stages see no INVALID.
+INVALID elements; it is None if all elements are valid. Later stages see no INVALID.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def expand(u: UOp, shape: Shape) -> UOp:
 
 
 def absent(like: UOp) -> UOp:
-    """INVALID elements, of the shape and dtype of a value: padding of nothing."""
+    """INVALID elements in the shape and dtype of a value: a PAD of no elements."""
     shape = like.shape
     start = dims(0 for _ in (1, *shape))
     nothing = UOp(Op.SHRINK, full(const(0, like.dtype), (1, *shape)), start, dims((0, *shape)))

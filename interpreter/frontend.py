@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CPU = (1, 0)
 """The device of DLPack whose memory numpy shares."""
 READ_ONLY = (1, 0)
-"""The first version of DLPack that tells a consumer not to write."""
+"""The first version of DLPack that can mark memory as read-only."""
 
 
 class Lending(Protocol):

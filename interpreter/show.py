@@ -17,7 +17,7 @@ WIDTH = 100
 
 
 def show_value(before: str, value: Value) -> str:
-    """Print the elements in nested brackets, aligned behind the text `before`.
+    """Print the elements in nested brackets, aligned after the text `before`.
 
     An absent element is `invalid`, an open one `unspecified`.
     """

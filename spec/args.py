@@ -181,7 +181,7 @@ class LoadArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class RangeArg(Arg):
-    """The id tells loops with equal bounds apart (D-008)."""
+    """The id distinguishes loops with equal bounds (D-008)."""
 
     id: int
     axis_type: AxisType = AxisType.LOOP

@@ -70,8 +70,8 @@ class FileCase:
         found: list[int] = []
         for u in nodes:
             same = (u.op, u.arg, u.tag)
-            alike = [n for v, n in self.lines.items() if (v.op, v.arg, v.tag) == same]
-            found += [self.lines[u]] if u in self.lines else alike
+            equal = [n for v, n in self.lines.items() if (v.op, v.arg, v.tag) == same]
+            found += [self.lines[u]] if u in self.lines else equal
         name = f"{self.path}:" if self.path else "line "
         return " ".join(f"{name}{n}" for n in dict.fromkeys(found)) or self.path
 

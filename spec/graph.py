@@ -58,16 +58,12 @@ def kind_of(root: UOp) -> ProgramKind:
     bodies = {call.src[0].op for call in calls(root)}
     if not bodies:
         return ProgramKind.TENSOR
-    if beside_calls(root):
+    # What makes a program with CALLs a mixed one: a tensor op, or a root that is no SINK.
+    known = (AROUND_CALLS | {Op.CALL}) - {Op.CONST, Op.STACK}
+    others = (u for u in _below(root) if u.op not in known and u.dtype is not dtypes.index)
+    if root.op is not Op.SINK or any(others):
         return ProgramKind.MIXED
     return ProgramKind.LINEAR if bodies <= {Op.LINEAR, Op.PROGRAM} else ProgramKind.KERNEL
-
-
-def beside_calls(root: UOp) -> list[UOp]:
-    """The nodes that make a program with CALLs a mixed one: tensor ops, a root that is no SINK."""
-    known = (AROUND_CALLS | {Op.CALL}) - {Op.CONST, Op.STACK}
-    found = [u for u in _below(root) if u.op not in known and u.dtype is not dtypes.index]
-    return found if root.op is Op.SINK else [*found, root]
 
 
 def outside(root: UOp) -> list[UOp]:

@@ -55,8 +55,8 @@ def sources_here(u: UOp, device: Device) -> list[UOp]:
 
 
 def local_node(u: UOp, done: Mapping[UOp, UOp], k: int) -> UOp:
-    """The op on the parts of its operands that device k holds, which `done` has; of a whole operand
-    beside a shard it takes the part there.
+    """The op on the parts of its operands that device k holds, which `done` has; of an
+    operand that is not sharded it takes the same part.
     """
     operands = u.data_src
     src = [_cut(u, s, done[s], k) for s in operands] + list(u.src[len(operands) :])
@@ -76,7 +76,7 @@ def window(t: UOp, axis: int, start: int, size: int) -> UOp:
 
 
 def _cut(u: UOp, operand: UOp, local: UOp, k: int) -> UOp:
-    """Cut the part of a whole operand that stands beside shard k of an elementwise op."""
+    """Cut the part of an unsharded operand that meets shard k of an elementwise op."""
     by_element = u.declaration.is_elementwise or u.op in (Op.LOAD, Op.STACK, Op.STORE)
     of = u.src[0] if u.op is Op.STORE else u
     if not by_element or shards(of) == 1 or shards(operand) > 1:

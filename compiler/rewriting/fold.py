@@ -42,7 +42,7 @@ def fold_constants(u: UOp) -> UOp | None:
 
 
 def values_of(root: UOp, known: Mapping[UOp, Array]) -> Array | None:
-    """The values of index arithmetic where those of its counters are known; None if it depends on
+    """The values of index arithmetic for known values of its counters. None if it depends on
     anything else, or has no value for some of them.
     """
     values: dict[UOp, Array] = dict(known)

@@ -1,13 +1,13 @@
-"""Rules by their left sides: `IDIV(IDIV(x, c), d) -> IDIV(x, c * d) if c > 0 and d > 0`.
+"""Rules as text: `IDIV(IDIV(x, c), d) -> IDIV(x, c * d) if c > 0 and d > 0`.
 
-`rules.py` has all of a stage, in the order in which they are tried. A pattern with a right side
-is a rule: it is compiled once to a function that matches a node and builds the replacement. It
-applies where that has the dtype and the shape of the node, and no place in memory becomes a value.
-A left side alone shows what a function of that name rewrites.
+`rules.py` lists those of each stage, in the order in which they are tried. A pattern with a right
+side is a rule: it is compiled once, to a function that matches a node and builds the replacement.
+It applies if the replacement has the dtype and the shape of the node, and no place in memory
+becomes a value. A left side alone documents a rule that is a function of that name.
 
 `x y z` are nodes of the dtype of the section, `p q` bools, `i` is a place in memory; `c d e` are
-constants that are no floats, by their values. What comes twice is one node, or one value. A right
-side, and a guard, may compute with constants.
+constants that are no floats, by their values. A name that occurs twice is one node, or one value. A
+right side and a guard may compute with constants.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Pattern:
         return (dtypes.bool,) if BOOLS.issuperset(self.names) else tuple(VALUES)
 
     def constants(self, numbers: Iterable[int]) -> Iterator[dict[str, int]]:
-        """Values for its constants that the guard takes, of these numbers."""
+        """Values for its constants, of these numbers, for which the guard holds."""
         names = [name for name in self.names if name in CONSTANTS]
         guard = compile("True" if self.guard is None else ast.unparse(self.guard), "", "eval")
         for values in product(numbers, repeat=len(names)):
@@ -143,9 +143,10 @@ def patterns(stage: str) -> tuple[Pattern, ...]:
 
 
 def rules_of_table(stage: str, *functions: Rule) -> RuleSet:
-    """The rules of a stage in their order. KeyError for one that is neither pattern nor function.
+    """The rules of a stage in their order. KeyError for a name that is neither pattern nor
+    function.
 
-    ValueError for a function that the table does not have.
+    ValueError for a function that the table does not list.
     """
     by_name = {rule.__name__: rule for rule in functions}
     rules = []
@@ -194,7 +195,7 @@ SCOPE: dict[str, object] = {
     "BOOL": dtypes.bool,
     **{op.name: op for op in Op},
 }
-"""What the functions of patterns use."""
+"""The names that the functions of patterns use."""
 
 
 @dataclass(slots=True)

@@ -1,5 +1,5 @@
-"""Graph rewriting: rules are functions from a node to its replacement or None, applied bottom-up
-to a fixed point.
+"""Graph rewriting: applies rules bottom-up to a fixed point. A rule maps a node to its replacement,
+or to None.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The rules of the compiler, by stage and by the dtype of nodes, in the order of trying.
+"""The rules of the compiler, by stage and dtype of the nodes, in the order of their trial.
 
-`left -> right if guard` is a rule as it stands; a left side alone shows what the function of that
-name rewrites, in the module of the stage. `patterns.py` says how a pattern is written. The tests
-prove each of them, and the suite draws programs from it under its name.
+`left -> right if guard` is the whole rule. A left side alone documents a function of that name in
+the module of the stage. `patterns.py` explains the notation. The tests prove each rule, and the
+suite draws programs from it under its name.
 """
 
 from __future__ import annotations

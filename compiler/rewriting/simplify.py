@@ -1,4 +1,4 @@
-"""Rewrite rules for index arithmetic and conditions: min_max, and algebra that does not wrap."""
+"""Rewrite rules for index arithmetic and conditions: by min_max, or by algebra without wrap."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from uop.spec.uop import UOp, const, index_const
 
 INDICES = range(int(dtypes.index.min), int(dtypes.index.max) + 1)
 Terms = dict[UOp, int]
-"""A sum: the factor of each node, which is no sum, constant, or product with a constant."""
+"""A sum: nodes with their factors. A node is no sum, no constant, and no product with a constant.
+"""
 
 MOST_CONDITIONS = 16
-"""The most conditions of a conjunction that are compared with each other."""
+"""A conjunction of more conditions is left as it is: all pairs are compared."""
 
 
 def bounds(u: UOp) -> tuple[int, int]:
@@ -27,7 +28,7 @@ def bounds(u: UOp) -> tuple[int, int]:
 
 
 def fits(*values: int) -> bool:
-    """Whether all of them are values of an index."""
+    """Whether dtype index holds all these numbers."""
     return all(v in INDICES for v in values)
 
 
@@ -72,7 +73,7 @@ def total(terms: Terms, offset: int) -> UOp:
     *(Op.CMPLT, Op.CMPNE, Op.WHERE),
 )
 def decided_by_interval(u: UOp) -> UOp | None:
-    """An index or a condition whose interval is one value is that value."""
+    """An index or a condition whose interval is one value -> that value."""
     if u.dtype not in (dtypes.index, dtypes.bool) or u.shape != ():
         return None
     interval = u.min_max
@@ -97,6 +98,7 @@ def collect_terms(u: UOp) -> UOp | None:
 
 def _rejoin(terms: Terms) -> bool:
     """One step of k*c*(x//c) + k*(x%c) -> k*x, and of k*a*((x//a)%b) + k*(x%a) -> k*(x % (a*b)).
+
     In the first c may be any index.
     """
     for low, k in terms.items():
@@ -236,8 +238,8 @@ def _follows(c: UOp, conditions: list[UOp]) -> bool:
 
 @rewrites(Op.WHERE)
 def choose_both(u: UOp) -> UOp | None:
-    """WHERE(p, q, false) -> p & q where q is made of counters: what is made of data may be
-    UNSPECIFIED where p is false.
+    """WHERE(p, q, false) -> p & q if q is made of counters. One made of data may be UNSPECIFIED
+    where p is false.
     """
     p, a, b = u.src
     if truth(b) is not False or p.shape != u.shape:
@@ -255,7 +257,7 @@ def _bounds_index(u: UOp) -> bool:
 
 @rewrites(Op.WHERE)
 def choose_like_a_gate(u: UOp) -> UOp | None:
-    """WHERE(p, LOAD(i, b, p & q), b) -> LOAD(i, b, p & q), whose gate chooses already."""
+    """WHERE(p, LOAD(i, b, p & q), b) -> LOAD(i, b, p & q): the gate already selects."""
     p, a, b = u.src
     if a.op is not Op.LOAD or len(a.src) < 3 or a.src[1] is not b:
         return None
@@ -265,7 +267,7 @@ def choose_like_a_gate(u: UOp) -> UOp | None:
 
 @rewrites(Op.LOAD)
 def read_once(u: UOp) -> UOp | None:
-    """LOAD(i, b, p) with a LOAD(i) among the sources of b, which reads anyway -> WHERE."""
+    """LOAD(i, b, p) -> WHERE(p, LOAD(i), b) if b reads LOAD(i) anyway."""
     if len(u.src) < 3:
         return None
     place, b, p = u.src

@@ -1,4 +1,4 @@
-"""The content of a BINARY: machine code, with what it was compiled from and for."""
+"""The content of a BINARY: machine code, its source, and the machine that it is for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Binary:
     code: bytes
 
     def pack(self) -> bytes:
-        """A line that names the format, one of JSON, and the code."""
+        """A line that names the format, a line of JSON, then the code."""
         about = {key: getattr(self, key) for key in ABOUT} | {"code": digest(self.code)}
         return MAGIC + json.dumps(about).encode() + b"\n" + self.code
 

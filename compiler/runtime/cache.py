@@ -1,4 +1,4 @@
-"""The folder of what uop keeps between runs: where it is, and how its files are written."""
+"""The cache folder of uop: where it is, and how its files are written."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 VARIABLE = "UOP_CACHE"
-"""The variable that names the folder."""
+"""The environment variable that names the folder."""
 DRIVERS, KERNELS = "drivers", "kernels"
-"""The folders in it: results of trials, and kernels by processor."""
+"""Folders in it: results of trials, and kernels by processor."""
 
 
 def cache_folder() -> Path:
@@ -20,14 +20,14 @@ def cache_folder() -> Path:
 
 
 def user_caches() -> Path:
-    """The folder of the caches of all programs of the user."""
+    """The user's cache folder, which all programs share."""
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
 
 
 def keep(path: Path, text: str) -> None:
     """Write a file, unless its folder is full or cannot be written.
 
-    It is replaced atomically, because other processes read it.
+    The file is replaced atomically, since other processes read it.
     """
     with suppress(OSError), ExitStack() as last:
         path.parent.mkdir(parents=True, exist_ok=True)

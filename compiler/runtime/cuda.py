@@ -37,7 +37,7 @@ OPTIONS = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true")
 ARCHITECTURE = "compute_80"
 NVRTC_MODULE = "cupy_backends.cuda.libs.nvrtc"
 CUPY_KINDS = "?biuf"
-"""The kinds of dtypes that cupy has: no small floats of other packages."""
+"""The kinds of dtypes that cupy has; it lacks the small floats of other packages."""
 MOST_ITEMS = 1024
 """The most work items of a group on any CUDA device."""
 MOST_ALONG = (1024, 1024, 64)
@@ -47,11 +47,11 @@ MOST_GROUPS = (2**31 - 1, 65535, 65535)
 
 
 def nvrtc_compile(source: str, architecture: str = ARCHITECTURE) -> bytes:
-    """Compile a source to PTX, for an architecture such as sm_90 to machine code; needs no GPU.
+    """Compile a source to PTX, or to machine code for an architecture such as sm_90; needs no GPU.
 
     BackendError with the compiler's log if it fails, UnsupportedError for an instruction that the
-    architecture lacks. This does not use cupy.RawModule, which puts
-    -ftz=true behind our options: NVRTC obeys the last one, and float32 subnormals become zeros.
+    architecture lacks. cupy.RawModule is not used, because it puts -ftz=true after our options:
+    NVRTC obeys the last one, and float32 subnormals become zeros.
     """
     nvrtc = require(NVRTC_MODULE, "cuda")
     found = int(architecture.partition("_")[2].rstrip("af"))
@@ -88,7 +88,7 @@ def open_cuda() -> CUDADevice:
 
 
 def architecture_for(capability: str, known: Sequence[int]) -> str:
-    """Choose what NVRTC compiles for: machine code where it knows the device, else PTX.
+    """Choose the output of NVRTC: machine code if it knows the device, else PTX.
 
     A driver that is older than NVRTC runs its machine code, but refuses its PTX. UnsupportedError
     for a device that is older than all that NVRTC knows.
@@ -115,7 +115,7 @@ class BuiltCUDA:
         return self.module().get_function(name)
 
     def module(self) -> Any:
-        """That of the current device."""
+        """The module for the current device."""
         number = self.cupy.cuda.Device().id
         if number not in self.modules:
             module = self.cupy.cuda.function.Module()
@@ -135,7 +135,7 @@ class NVRTC:
 
 
 def open_compiler() -> Compiler:
-    """The current CUDA device, or where there is none the compiler alone."""
+    """The current CUDA device; without one, the compiler alone."""
     try:
         return open_cuda()
     except UnsupportedError:
@@ -145,7 +145,9 @@ def open_compiler() -> Compiler:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CUDADevice(Runs):
-    """The current CUDA device with its default stream, or one of several, each with a stream."""
+    """The current CUDA device with its default stream, or one of several devices with a stream
+    each.
+    """
 
     name: str
     version: str
@@ -159,7 +161,7 @@ class CUDADevice(Runs):
         return self.architecture
 
     def runs(self, machine: str) -> bool:
-        """Its architecture, and the PTX of an older one."""
+        """Whether the code is for its architecture, or PTX for an older one."""
         kind, _, number = machine.partition("_")
         is_older = number.isdecimal() and int(number) <= int(self.architecture.partition("_")[2])
         return machine == self.architecture or (kind == "compute" and is_older)
@@ -219,16 +221,16 @@ class CUDADevice(Runs):
             self.cupy.cuda.runtime.deviceSynchronize()
 
     def peers(self, count: int) -> Sequence[CUDADevice]:
-        """The devices of this architecture, from this one on, each with a stream; where there are
-        fewer, streams that share them.
+        """So many devices of this architecture, starting with this one, each with a stream. If
+        there are fewer, several streams share a device.
         """
         cuda = self.cupy.cuda
         there = range(cuda.runtime.getDeviceCount())
         own = cuda.Device(self.number).compute_capability
-        alike = [n for n in there if cuda.Device(n).compute_capability == own]
-        first, found = alike.index(self.number), []
+        equal = [n for n in there if cuda.Device(n).compute_capability == own]
+        first, found = equal.index(self.number), []
         for k in range(count):
-            number = alike[(first + k) % len(alike)]
+            number = equal[(first + k) % len(equal)]
             with cuda.Device(number):
                 stream = cuda.Stream(non_blocking=True)
             name = f"{self.name}, stream {k + 1} of {count} on device {number}"
@@ -236,10 +238,10 @@ class CUDADevice(Runs):
         return found
 
     def free(self, memory: Any) -> None:
-        """Nothing: cupy takes memory back, in the order of its stream, when no name has it."""
+        """Do nothing: cupy frees memory in the order of its stream, when nothing refers to it."""
 
     def lend(self, memory: Any, dtype: np.dtype[Any], shape: Sequence[int]) -> Any:
-        """An array of cupy."""
+        """The memory as an array of cupy."""
         if dtype.kind not in CUPY_KINDS:
             raise UnsupportedError(f"cupy has no {dtype}: numpy() copies it")
         return memory[: prod(shape) * dtype.itemsize].view(dtype).reshape(tuple(shape))
@@ -284,8 +286,8 @@ class CUDADevice(Runs):
                 raise DeviceLacksError(f"{what} {sizes}: {self.name} takes at most {most}")
 
     def _check_alive(self, error: Exception) -> None:
-        """DeviceLostError after an error that stays: an access to a wrong address ends the context,
-        and every later call of the process fails with it.
+        """DeviceLostError after an error that lasts: an access to a wrong address ends the context,
+        and every later call of the process fails.
         """
         try:
             self.cupy.cuda.runtime.deviceSynchronize()

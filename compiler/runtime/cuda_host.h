@@ -166,7 +166,7 @@ static double number(const char* text, unsigned bits) {
 }
 
 // What the lanes of each warp hold of A and B. Instructions take turns in two places: a lane that
-// writes one has met the others behind the last read.
+// writes one has met the others after the last read.
 static unsigned held[32][2][2][WARP][16];
 
 template <class A, class B, class C> void multiply(const char* text, const A& a, const B& b, C& c) {

@@ -68,7 +68,7 @@ class BuiltCUDAHost:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CUDAHostDevice(Runs):
-    """The CPU as a CUDA device: work items run one after the other, or in turns at barriers."""
+    """The CPU as a CUDA device: work items run one after the other, or take turns at barriers."""
 
     name: str
     version: str
@@ -85,7 +85,7 @@ class CUDAHostDevice(Runs):
         return self.load(self.compile(source))
 
     def compile(self, source: str) -> bytes:
-        """A shared library."""
+        """Compile a source to a shared library."""
         with TemporaryDirectory(prefix="uop-") as folder:
             written, library = Path(folder, "kernels.cpp"), Path(folder, "kernels.so")
             written.write_text(source_for_the_host(source), "utf-8")
@@ -128,17 +128,17 @@ class CUDAHostDevice(Runs):
             cast(BuiltCUDAHost, built).launch(launch, held)
 
     def wait_for(self, other: Device) -> None:
-        """Nothing: what is launched has ended."""
+        """Do nothing: every launch has ended."""
 
     def finish(self) -> None:
-        """Nothing: a launch has ended when it returns."""
+        """Do nothing: a launch has ended when it returns."""
 
     def peers(self, count: int) -> Sequence[Device]:
-        """Queues that run as late as they may."""
+        """Queues that run as late as the rules allow."""
         return [Queued(cast(Device, self), k + 1, count) for k in range(count)]
 
     def free(self, memory: Contents) -> None:
-        """Nothing: memory goes when no name has it."""
+        """Do nothing: memory is freed when nothing refers to it."""
 
     def lend(self, memory: Contents, dtype: np.dtype[Any], shape: Sequence[int]) -> Contents:
         array = memory[: prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
@@ -185,13 +185,13 @@ class _Marker:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Queued(Around):
-    """A device with a queue, which runs when its memory is read or written, or another one waits
-    for it. LaunchError comes from there.
+    """A device with a queue, which runs when its memory is read or written, or when another queue
+    waits for it. LaunchError is raised there.
     """
 
     number: int
     count: int
-    """The number of this queue and of all that share the device."""
+    """The number of this queue, and the number of queues that share the device."""
     _waiting: deque[Callable[[], None]] = field(default_factory=deque, init=False, repr=False)
 
     @property
@@ -236,8 +236,8 @@ OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w",
            "-U_FORTIFY_SOURCE")  # fmt: skip
 """IEEE arithmetic, one rounding per operation. Signed overflow is undefined, as in CUDA.
 
-Where the C library is fortified, which Ubuntu's compiler asks for, it ends a process that jumps
-from one stack to another.
+Ubuntu's compiler fortifies the C library by default, and then a jump from one stack to another ends
+the process: so that is off.
 """
 COMPILER_VARIABLE = "CXX"
 WAITS = ("__syncthreads()", "__syncwarp()", "mma.sync")

@@ -16,7 +16,7 @@ from uop.spec.errors import DeviceLacksError, UnsupportedError
 
 Contents = NDArray[Any]
 Memory = Any
-"""Memory of a device, as its library has it."""
+"""Memory of a device, an object of its library."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Launch:
     """The number of work items of a group along each axis."""
     integers: tuple[int, ...] = ()
     binary: Binary | None = None
-    """The machine code that the kernel is in; None for that of the source."""
+    """The machine code of the kernel; None to build it from the source."""
     place: int = 0
     """The device, by its number in the program."""
 
@@ -55,7 +55,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A copy of some bytes from one buffer to another one, by their numbers, on two devices."""
+    """A copy of some bytes from a buffer to one on another device, by their numbers."""
 
     source: int
     to: int
@@ -63,7 +63,7 @@ class Transfer:
     source_at: int = 0
     """The first byte that is copied."""
     to_at: int = 0
-    """The byte that it becomes."""
+    """The byte of the target that it is copied to."""
 
 
 class Built(Protocol):
@@ -74,15 +74,15 @@ class Built(Protocol):
 
 
 ALIGNMENT = 16
-"""Bytes: where memory starts, kernels may access vectors of this size."""
+"""Memory starts at a multiple of so many bytes; kernels may access vectors of this size."""
 
 
 class Compiler(Protocol):
-    """What makes machine code of a source."""
+    """An object that compiles a source to machine code."""
 
     @property
     def machine(self) -> str:
-        """What its code is for: device and driver, or an architecture."""
+        """The machine that its code is for: device and driver, or an architecture."""
 
     def compile(self, source: str) -> bytes:
         """Compile a source; BackendError with the compiler's log if it fails."""
@@ -103,19 +103,21 @@ class Device(Compiler, Protocol):
         """Compile a source for this device and load it; BackendError if it fails."""
 
     def runs(self, machine: str) -> bool:
-        """Whether it runs the code of a compiler for this machine."""
+        """Whether it runs code that was compiled for this machine."""
 
     def load(self, code: bytes) -> Built:
-        """Load the code of `compile`; BackendError if the driver refuses it."""
+        """Load code that `compile` returned; BackendError if the driver refuses it."""
 
     def allocate(self, size: int) -> Memory:
-        """Memory for at least so many bytes, and at least one; OutOfMemoryError."""
+        """Allocate memory for so many bytes, and at least one; OutOfMemoryError if there is too
+        little.
+        """
 
     def write(self, memory: Memory, contents: Contents) -> None:
-        """Put contents at the start of some memory."""
+        """Write contents to the start of some memory."""
 
     def read(self, memory: Memory, size: int) -> Contents:
-        """The first bytes of some memory, after all that was launched before."""
+        """Read the first bytes of some memory, after everything that was launched before."""
 
     def copy(
         self, source: Memory, to: Memory, size: int, source_at: int = 0, to_at: int = 0
@@ -123,35 +125,35 @@ class Device(Compiler, Protocol):
         """Put a copy of some bytes on the queue of the device, from its own memory or a peer's."""
 
     def launch(self, built: Built, launch: Launch, held: Sequence[Memory]) -> None:
-        """Put a launch over these buffers on the queue of the device; LaunchError."""
+        """Put a launch over these buffers on the queue; LaunchError if it cannot run."""
 
     def wait_for(self, other: Device) -> None:
-        """Let what is put on the queue from now on wait for all that is on the queue of a peer."""
+        """Let all later work on this queue wait for the work that is on the queue of a peer now."""
 
     def finish(self) -> None:
-        """Wait until the queue is empty; LaunchError for what went wrong there."""
+        """Wait until the queue is empty; LaunchError if a launch failed."""
 
     def peers(self, count: int) -> Sequence[Device]:
-        """So many devices like this one, each with a queue of its own: other ones, parts of this
-        one, or where there are not enough queues that share them. What one of them has built runs
-        on all, and they copy from each other.
+        """So many devices like this one, each with a queue: other devices, parts of this one, or
+        queues that share it. A source that one of them built runs on all, and they copy from each
+        other.
         """
 
     def free(self, memory: Memory) -> None:
-        """Give memory back, when all that was launched before has ended."""
+        """Free memory, once everything that was launched before has ended."""
 
     def lend(self, memory: Memory, dtype: np.dtype[Any], shape: Sequence[int]) -> Any:
-        """An array of another library for reading on the same memory, which stays alive with it;
-        UnsupportedError where that library has no such array.
+        """The same memory as a read-only array of another library, which keeps it alive.
+        UnsupportedError if that library has no such array.
         """
 
     def borrow(self, array: Any) -> Memory | None:
-        """Memory that is that of an array; None where it has to be copied, as where it starts at no
-        multiple of ALIGNMENT.
+        """The memory of an array, for use in place. None if it has to be copied, for example
+        because it does not start at a multiple of ALIGNMENT.
         """
 
     def imported(self, data: Any) -> Any:
-        """What speaks DLPack as an array of the library that has memory of this device."""
+        """The array of a library for this device that shares the memory of a DLPack object."""
 
     def run(
         self, built: Built, launches: Sequence[Launch], buffers: Sequence[Contents]
@@ -172,7 +174,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Around(Runs):
-    """A device around another one, to which all goes that a subclass does not change."""
+    """A device that passes all calls to another one, except those that a subclass overrides."""
 
     device: Device
 
@@ -261,8 +263,8 @@ def run_on(
 
 
 def transfer(t: Transfer, devices: Sequence[Device], held: Sequence[Memory]) -> None:
-    """Copy between two buffers of `held`, each on the device of its number: after what is on the
-    queue of the one, and before what comes there later, which may overwrite it.
+    """Copy between two buffers of `held`, each on the device of its number: after all work on the
+    queue of the source, and before later work there, which may overwrite it.
     """
     source, to = devices[t.source], devices[t.to]
     to.wait_for(source)
@@ -271,7 +273,7 @@ def transfer(t: Transfer, devices: Sequence[Device], held: Sequence[Memory]) -> 
 
 
 def upload(device: Device, contents: Contents) -> Memory:
-    """New memory with these contents."""
+    """Allocate memory with these contents."""
     memory = device.allocate(contents.nbytes)
     device.write(memory, contents)
     return memory

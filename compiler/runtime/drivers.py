@@ -1,7 +1,7 @@
 """Finds the OpenCL drivers of this machine: those of the system and those in wheels.
 
 A loader opens every driver that it finds, and a driver that crashes ends the process. So a process
-opens a single driver, which `trials.py` has tried in a process of its own before.
+opens a single driver, and only after `trials.py` has tried it in a separate process.
 """
 
 from __future__ import annotations
@@ -65,13 +65,14 @@ WHEELS = (
     Wheel("intel-opencl-rt", "intel", "libintelocl.so", windows="intelocl64.dll"),
     Wheel("pocl-binary-distribution", "pocl", "libpocl*.so*"),
 )
-"""The supported distributions, in order of preference: that which builds kernels sooner first."""
+"""The supported distributions in order of preference: the one that builds kernels fastest is first.
+"""
 
 
 def listed() -> list[Driver]:
     """The drivers that OCL_ICD_VENDORS names by a folder of .icd files, an .icd file or a library.
 
-    If it is unset or empty, the drivers of the system.
+    If it is unset or empty, those of the system.
     """
     if not (named := os.environ.get(VENDORS, "")):
         return [driver for folder in FOLDERS for driver in _in_folder(folder)]
@@ -91,7 +92,7 @@ def embedded() -> list[Driver]:
 
 @contextmanager
 def alone(driver: Driver) -> Iterator[None]:
-    """Make the loader, which searches once per process, find only this driver inside the block."""
+    """Let the loader find only this driver inside the block. It searches once per process."""
     variables = driver.variables()
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
@@ -108,7 +109,7 @@ def alone(driver: Driver) -> Iterator[None]:
 def open_loader() -> None:
     """Open the loader before pyopencl does, with the defaults of the environment.
 
-    Otherwise it would also list the drivers beside it, by names that only work inside pyopencl.
+    Otherwise it would also list the drivers in its folder, by names that only work inside pyopencl.
     """
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)

@@ -11,7 +11,7 @@ from uop.compiler.runtime.cache import user_caches
 
 VARIABLE = "POCL_CACHE_DIR"
 KERNEL = 1 << 20
-"""The size of a test file, larger than any kernel."""
+"""The size of the test file: larger than any kernel."""
 
 
 def use_cache_dir(folder: Path) -> None:

@@ -38,7 +38,7 @@ CORRECTLY_ROUNDED = "-cl-fp32-correctly-rounded-divide-sqrt"
 NOT_OPTIMIZED = "-cl-opt-disable"
 TRIAL = "kernel void trial() {}"
 ALIGNMENT = 128
-"""The bytes of the largest type of OpenCL, which memory of the host is aligned to."""
+"""The bytes of the largest type of OpenCL, to which memory of the host is aligned."""
 
 
 def open_opencl(place: str = "") -> OpenCLDevice:
@@ -73,7 +73,7 @@ def open_driver(driver: Driver) -> OpenCLDevice:
 
 
 def variant_of(platform: str) -> str:
-    """The short name of a platform: pocl, intel, or its name in lower case, as nvidia-cuda."""
+    """The short name of a platform: pocl, intel, or its name in lower case, such as nvidia-cuda."""
     return SHORT.get(platform) or re.sub(r"[^a-z0-9]+", "-", platform.lower()).strip("-")
 
 
@@ -265,8 +265,8 @@ class OpenCLDevice(Runs):
             self.queue.finish()
 
     def peers(self, count: int) -> Sequence[OpenCLDevice]:
-        """Devices in one context: those of the platform that are like this one, else equal parts of
-        it, else some that share them.
+        """Devices in one context: other devices of the platform that are equal to this one, else
+        equal parts of it, else queues that share it.
         """
         return _peers(self, count)
 
@@ -275,7 +275,7 @@ class OpenCLDevice(Runs):
         memory.release()
 
     def lend(self, memory: Any, dtype: np.dtype[Any], shape: Sequence[int]) -> Any:
-        """An array of numpy: a CPU maps its memory into the process, where it is."""
+        """The memory as an array of numpy: a CPU has it in the process."""
         if not self._is_host:
             raise UnsupportedError(f"{self.name} has memory of its own: numpy() copies from there")
         reading = self.cl.map_flags.READ
@@ -288,7 +288,7 @@ class OpenCLDevice(Runs):
         return array.reshape(shape)
 
     def borrow(self, array: Any) -> Any:
-        """Memory of the host is used by a CPU where it is, if it is aligned as its vectors are."""
+        """A CPU uses memory of the host in place, if it is aligned for vectors."""
         if not self._is_host or array.ctypes.data % ALIGNMENT or not array.nbytes:
             return None
         flags = self.cl.mem_flags
@@ -319,8 +319,8 @@ class OpenCLDevice(Runs):
 @cache
 def _peers(device: OpenCLDevice, count: int) -> Sequence[OpenCLDevice]:
     cl, own = device.cl, device.context.devices[0]
-    alike = [d for d in own.platform.get_devices() if d.name == own.name and d != own]
-    there, what = [own, *alike], "device"
+    others = [d for d in own.platform.get_devices() if d.name == own.name and d != own]
+    there, what = [own, *others], "device"
     if len(there) < count:
         parts = _parts(cl, own, count)
         there, what = (parts, "part") if parts else (there, "queue")

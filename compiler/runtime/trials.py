@@ -1,8 +1,8 @@
-"""Tries each OpenCL driver in a process of its own, and chooses a device.
+"""Tries each OpenCL driver in a separate process, and chooses a device.
 
-A trial takes longer than opening the device. So results are cached in the cache folder until the
-driver, the processor or the environment variables of drivers change. Where that folder cannot be
-written every process tries again.
+A trial takes longer than opening the device, so results are cached until the driver, the processor
+or the environment variables of drivers change. If the cache folder cannot be written, every process
+tries again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from uop.spec.distribution import importable, own_version
 from uop.spec.errors import UnsupportedError
 
 MODULE = "uop.compiler.runtime.opencl"
-"""The module that is run with a library to try it; prints the result."""
+"""The module that tries a library; it prints the result."""
 SECONDS = 120
 """The time limit of a trial."""
 PLATFORM_VARIABLE = "UOP_OPENCL_PLATFORM"
@@ -40,7 +40,7 @@ READ_BY_DRIVERS = ("POCL_", "CL_CONFIG_", "LD_")
 PROCESSOR = Path("/proc/cpuinfo")
 IDENTITY = ("vendor_id", "cpu family", "model", "stepping", "flags")
 SHOWN = 300
-INSTALL = 'install one with: pip install "uop[opencl]"; `uop backends` tells other ways'
+INSTALL = 'install one with: pip install "uop[opencl]"; `uop backends` lists other ways'
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class TriedDevice:
     """The number of the device on the platform."""
     name: str
     refusal: str
-    """Why it cannot be used; empty if it builds a kernel and has float64."""
+    """The reason why it cannot be used; empty if it builds a kernel and has float64."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The result of trying a driver: its devices, or why there are none."""
+    """The result of trying a driver: its devices, or the reason why there are none."""
 
     driver: Driver
     devices: tuple[TriedDevice, ...]
@@ -116,7 +116,7 @@ def by_number(trials: Iterable[Trial]) -> dict[str, ChosenDevice]:
 
 
 def trial_of(driver: Driver) -> Trial:
-    """The cached trial of a driver in its present state; tries the driver if there is none."""
+    """The cached trial of a driver in its present state; without one the driver is tried."""
     with suppress(OSError, ValueError, TypeError, LookupError):
         path = _place(driver)
         cached = json.loads(path.read_text("utf-8"))
@@ -210,7 +210,7 @@ def _place(driver: Driver) -> Path:
 
 def _content(driver: Driver) -> str:
     """A hash of everything that a trial depends on; a cached trial is valid for the same hash."""
-    paths = [driver.library, driver.source, str(loader()), *_beside(driver)]
+    paths = [driver.library, driver.source, str(loader()), *_other_files(driver)]
     environment = {**DEFAULTS, **os.environ}.items()
     variables = [item for item in environment if item[0].startswith(READ_BY_DRIVERS)]
     about = [
@@ -222,7 +222,7 @@ def _content(driver: Driver) -> str:
     return hashlib.sha256(json.dumps(about).encode()).hexdigest()
 
 
-def _beside(driver: Driver) -> list[str]:
+def _other_files(driver: Driver) -> list[str]:
     """The other files of the distribution of a driver."""
     try:
         return [str(file.locate()) for file in files(driver.source) or ()]

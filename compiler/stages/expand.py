@@ -1,10 +1,10 @@
 """The stage expand: loops of axis type UPCAST and UNROLL become axes of shape.
 
-Each of these loops has one axis in its kernel, in the order of their ids. A value has the size of
-the loop on the axes of the loops that it depends on and 1 on the others; a value that depends on
-none has shape (). A REDUCE over such a loop is one over its axis. An access to memory takes a
-vector of indices: a RESHAPE makes it, and another one gives the elements their axes back. A
-fragment of a matrix keeps its own axis, in front of these; each iteration has a WMMA of its own.
+Each of these loops has one axis in its kernel, in the order of their ids. A value has the size of a
+loop on that axis if it depends on the loop, else 1; one that depends on none has shape (). A REDUCE
+over such a loop becomes one over its axis. An access to memory takes a vector of indices: a RESHAPE
+makes it, and another one restores the axes of the elements. A fragment of a matrix keeps its own
+axis, before these; each iteration has a separate WMMA.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ RULES = (
 )
 """The names of its rules."""
 MOST_ELEMENTS = 4096
-"""The most elements of a value, which must fit into registers and into a source."""
+"""The most elements of a value. They must fit into registers, and the source must stay small."""
 
 
 def expand(root: UOp, fired: Fired = unobserved) -> UOp:
-    """Give these loops of every kernel an axis; UnsupportedError for too many elements."""
+    """Make axes of these loops in every kernel; UnsupportedError for too many elements."""
     bodies: dict[UOp, UOp] = {}
     for body in kernels(root):
         order = body.toposort()
@@ -69,7 +69,7 @@ def flat(u: UOp, shape: Shape) -> UOp:
 
 
 def shaped(vector: UOp, shape: Shape, fragment: Shape = ()) -> UOp:
-    """A vector in a shape again, or fragments; a single element has shape ()."""
+    """A vector as a shape, or as fragments; a single element has shape ()."""
     to = (*fragment, *shape) if math.prod(shape) != 1 else fragment
     return vector if vector.shape == to else UOp(Op.RESHAPE, vector, dims(to))
 

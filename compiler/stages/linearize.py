@@ -26,9 +26,9 @@ def _listed(body: UOp) -> UOp:
 def instructions(body: UOp) -> list[UOp]:
     """The nodes in execution order.
 
-    A loop is placed where its END is, after everything that it uses from outside. So values that
-    do not depend on the loop are outside, and the loop opens as late as possible. An effect that
-    only the loop uses is inside in any case, because a loop may have no iteration (D-056).
+    A loop is placed where its END is, after all values from outside that it uses. So values that do
+    not depend on the loop are outside, and the loop opens as late as possible. An effect that only
+    the loop uses is always inside, since the loop may have no iteration (D-056).
     """
     order = body.toposort()
     inside = open_ranges(order)

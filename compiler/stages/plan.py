@@ -76,7 +76,7 @@ def _passed(argument: UOp) -> UOp:
 
 
 def shared(alive: Sequence[Lifetime]) -> dict[UOp, UOp]:
-    """For each temporary the BUFFER that it uses: of the same dtype and size, and free by then."""
+    """The BUFFER that each temporary uses: of the same dtype and size, and free by then."""
     places: dict[UOp, UOp] = {}
     free_after: dict[object, dict[UOp, int]] = {}
     for life in alive:

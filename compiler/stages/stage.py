@@ -1,4 +1,4 @@
-"""What a stage of the compiler is, and what a program is compiled for."""
+"""A stage of the compiler, and the setting that a program is compiled in."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Setting:
     target: Target
     optimizations: Sequences | None = None
     quick: bool = False
-    """Whether its forms are not verified, and no stage renders it: the source of its bundle does.
+    """Whether no form is verified and no stage renders: the bundle of the program makes its source.
     """
 
 
@@ -37,7 +37,7 @@ class Stage:
     rules: Callable[[Target], Sequence[str]] = lambda _: ()
     """The names of its rules."""
     about: str = ""
-    """What it does, in one sentence."""
+    """Its purpose, in one sentence."""
 
 
 def rewriting(run: Callable[[UOp, Fired], UOp], form: Form, rules: Sequence[str] = ()) -> Stage:
@@ -48,6 +48,6 @@ def rewriting(run: Callable[[UOp, Fired], UOp], form: Form, rules: Sequence[str]
 
 
 def about(run: Callable[..., UOp]) -> str:
-    """The first paragraph about the stage of a function, as its module has it."""
+    """The first paragraph of the docstring of the module of a function."""
     paragraph = (getdoc(getmodule(run)) or "").partition("\n\n")[0]
     return " ".join(paragraph.partition(": ")[2].split())

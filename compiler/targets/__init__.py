@@ -1,1 +1,1 @@
-"""The targets: what devices compute, and their dialects of C."""
+"""The targets: the dtypes and ops of devices, and their dialects of C."""

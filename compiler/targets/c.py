@@ -36,7 +36,7 @@ class CTarget(Target):
         return render_kernel(linear, name, self.dialect)
 
     def check(self, linear: UOp, name: str) -> None:
-        """Raise what `kernel` would, for a kernel that is rendered in a bundle."""
+        """Raise the errors of `kernel`, for a kernel that is rendered in a bundle."""
         shared = sum(prod(u.shape) * u.dtype.itemsize for u in local_memory(linear))
         if shared > self.most_shared:
             what = f"{name}: {shared:,} bytes of LOCAL memory"
@@ -58,11 +58,12 @@ class CTarget(Target):
 SMALL_FLOATS = tuple(dtype for dtype in FLOATS if dtype.bits < 32)
 
 NATIVE = frozenset(DTYPES.values()) - frozenset(SMALL_FLOATS) - {dtypes.void}
-"""The dtypes that every C dialect here computes in itself."""
+"""The dtypes in which every C dialect computes natively."""
 
 EMULATED: Mapping[DType, DType] = dict.fromkeys(SMALL_FLOATS, dtypes.float32)
-"""float32 keeps twice the digits of each of these and two more: rounding its correctly rounded +,
-*, / and sqrt once more gives the correctly rounded result."""
+"""The dtypes that are computed in float32. It has twice the digits of each and two more: so
+rounding the correctly rounded +, *, / and sqrt once more is correctly rounded too.
+"""
 
 
 def c_target(

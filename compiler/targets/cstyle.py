@@ -21,7 +21,7 @@ from uop.spec.ops.names import Op
 
 @dataclass(frozen=True, slots=True)
 class VectorPlace:
-    """Where a vector is in memory, aligned as one element is."""
+    """The place of a vector in memory; it is aligned as one element."""
 
     type: str
     width: int
@@ -38,7 +38,7 @@ class VectorSpelling:
     made: str
     """A vector of the type {0} from the elements {1}."""
     spreads: bool
-    """Whether one element alone makes a vector of its copies."""
+    """Whether a vector is written with one element, which all its elements equal."""
     load: Callable[[VectorPlace], str]
     """A vector from memory."""
     store: Callable[[VectorPlace, str], str]
@@ -59,7 +59,9 @@ class Dialect:
     function: str
     """The qualifiers of a helper function."""
     function_apart: str
-    """The same without inlining: a source of many kernels builds three times faster."""
+    """Those of a function that is not inlined: a source of many kernels then builds three times
+    faster.
+    """
     kernel: str
     """The qualifiers and return type of a kernel."""
     pointer: str
@@ -82,15 +84,17 @@ class Dialect:
     target: str
     """The key of its spellings in `spec/kernel/instructions.py`."""
     declarations: Mapping[str, str]
-    """What a source with these words declares first."""
+    """The declarations that come first in a source with these words."""
     opaque: str = ""
-    """A function that returns its u32 and that no compiler sees through; empty: none is needed."""
+    """A function that returns its u32 unchanged, which no compiler sees through; empty if none is
+    needed.
+    """
     warp_barrier: str | None = None
     """The statement at which the work items of a warp wait for each other alone."""
     copy: str = ""
-    """The statement that begins a copy to {0} of what is at {1}; empty where no device does it."""
+    """The statement that starts an asynchronous copy from {1} to {0}; empty if no device has it."""
     copied: str = ""
-    """The statement that waits for the copies that a work item has begun."""
+    """The statement that waits for the copies that a work item has started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +110,9 @@ class Operation:
     width: int = 1
     """The number of elements of a vector."""
     is_plain: bool = False
-    """Whether the operator of C gives the result of this arithmetic on indices: nothing wraps."""
+    """Whether the operator of C computes this arithmetic on indices exactly: nothing wraps."""
     opaque: str = ""
-    """That of its dialect where a workaround needs it; else empty."""
+    """The `opaque` of its dialect if a workaround needs it, else empty."""
 
 
 def spell(operation: Operation) -> str:
@@ -136,8 +140,8 @@ def storage(dtype: DType) -> DType:
 
 @lru_cache(1 << 12)
 def literal(dtype: DType, bits: int) -> str:
-    """The literal of a constant: a short decimal where that is exact, else floats in hex; inf and
-    NaN, which have none, by a bit cast.
+    """The literal of a constant: a short decimal if that is exact, else floats in hex. inf and NaN
+    have no literal: they are written as a bit cast.
     """
     stored = storage(dtype)
     if not stored.is_float:
@@ -151,7 +155,7 @@ def literal(dtype: DType, bits: int) -> str:
 
 
 SHORT = 1 << 20
-"""Eighths below it have seven digits before the point and three behind at most."""
+"""Eighths below it have at most seven digits before the point and three after it."""
 
 
 def _int_literal(dtype: DType, value: int) -> str:
@@ -164,7 +168,9 @@ def _int_literal(dtype: DType, value: int) -> str:
 
 
 def fits_int(*values: int) -> bool:
-    """Whether an int of C holds them; a counter may pass its bound by the size of a workgroup."""
+    """Whether an int of C holds the numbers; a counter may exceed its bound by the size of a
+    workgroup.
+    """
     return all(-(1 << 31) < v < (1 << 31) - (1 << 16) for v in values)
 
 
@@ -317,7 +323,7 @@ def _bitcast(node: Operation) -> str:
 def _where(node: Operation) -> str:
     gate, a, b = node.args
     if node.related and storage(node.dtype).is_float:
-        # Workaround copy-beside-arithmetic.
+        # Workaround copy-or-arithmetic.
         return f"choose_{c_type(node.dtype)}({gate}, {a}, {b})"
     return f"{node.opaque}({gate}) ? {a} : {b}" if node.opaque else f"{gate} ? {a} : {b}"
 

@@ -25,7 +25,9 @@ FLOATS = (dtypes.float32, dtypes.float64)
 WORDS = {1: "char", 8: "char", 16: "short", 32: "int", 64: "long"}
 SIGNS = {Kind.INT: "", Kind.UINT: "u", Kind.BOOL: "u"}
 MEMORY = frozenset(DTYPES.values()) - {dtypes.void, dtypes.bool, dtypes.index}
-"""A bool in memory may be any byte, which a scalar access normalises."""
+"""The dtypes of vectors in memory. A bool there may be any byte, which only a scalar access
+normalises.
+"""
 
 
 def vector_type(dtype: DType, width: int) -> str:
@@ -133,7 +135,7 @@ def _has(u: UOp) -> bool:
     if u.op in (Op.CMPLT, Op.CMPNE):
         return source in COMPARED
     if u.op is Op.WHERE:
-        # Workaround copy-beside-arithmetic: related operands are chosen between one by one.
+        # Workaround copy-or-arithmetic: related operands are chosen between one by one.
         computed = (b for b in u.src if b.dtype is dtype and b.op in ELEMENTWISE)
         return dtype in MEMORY and not any(a in b.src for b in computed for a in u.src)
     is_bitwise = u.op in (Op.AND, Op.OR, Op.XOR)
@@ -143,7 +145,7 @@ def _has(u: UOp) -> bool:
 
 
 def _converts(source: DType, to: DType) -> bool:
-    """Whether a conversion is that of CAST: of a float to an integer it is not, and a small float
+    """Whether `convert_` of OpenCL does the CAST: not of a float to an integer, and a small float
     rounds from float32.
     """
     if not {source, to} <= MEMORY:

@@ -1,4 +1,4 @@
-"""The prelude of a rendered source: selects the C helper functions that a source calls."""
+"""The prelude of a rendered source: the C helper functions that it calls."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def _called(text: str, among: Iterable[str] | None = None) -> list[str]:
 
 
 def _split(text: str, known: Mapping[str, Helper] = MappingProxyType({})) -> dict[str, Helper]:
-    """Split a text into functions, which blank lines separate, behind those that are known; callees
-    come first.
+    """Split a text into functions, at its blank lines, and list them after those that are known.
+    Callees come first.
     """
     helpers = dict(known)
     for block in filter(None, map(str.strip, text.split("\n\n"))):
@@ -51,6 +51,6 @@ SCALAR_HELPERS: dict[str, Helper] = _split(f"{prelude_int.TEXT}\n\n{prelude_floa
 HELPERS: dict[str, Helper] = _split(
     f"{prelude_vectors.TEXT}\n\n{prelude_cuda.TEXT}", SCALAR_HELPERS
 )
-"""All helpers by name, each after those that it calls: those for vectors are in OpenCL C, those for
-matrices and copies in CUDA C++.
+"""All helpers by name, each after those that it calls. Helpers for vectors are in OpenCL C, those
+for matrices and copies in CUDA C++.
 """

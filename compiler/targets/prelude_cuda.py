@@ -1,8 +1,8 @@
-"""CUDA C++ helpers: matrix instructions, which a warp calls together, and copies.
+"""CUDA C++ helpers: matrix instructions, which a warp executes together, and copies.
 
-The work items hold the elements of a matrix as the parallel thread execution ISA lays them out,
-section "Warp-level matrix instructions"; small floats go in registers of 32 bits, the first ones
-lowest.
+The elements of a matrix are distributed over the work items as the parallel thread execution ISA
+says, section "Warp-level matrix instructions". Registers of 32 bits hold small floats, the first
+one lowest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ MATRICES = frozenset(
     for k in sizes
 )
 NEEDED = {"e4m3": 89, "e5m2": 89}
-"""The compute capability that a dtype of factors needs, times ten, above that of all others."""
+"""The compute capability, times ten, that a dtype of factors needs if it is above that of the
+others.
+"""
 WORD = 4
 
 HELPER = """

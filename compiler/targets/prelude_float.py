@@ -81,7 +81,7 @@ FN {type} pow_{type}({type} x, {type} y) {{
 }}
 """
 
-# Workaround copy-beside-arithmetic: apart, no compiler joins it with the arithmetic.
+# Workaround copy-or-arithmetic: apart, no compiler joins it with the arithmetic.
 CHOOSE = """
 APART f32 choose_f32(u8 first, f32 a, f32 b) {
   return first ? a : b;

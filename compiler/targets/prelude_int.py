@@ -1,7 +1,7 @@
 """C helpers for integers: division without undefined behaviour, MAX, MIN, and THREEFRY.
 
-C leaves x / 0 and MIN / -1 undefined, and a compiler may hoist a division out of its guard. So the
-divisor itself is replaced before the division. `opaque` is that of the dialect.
+C leaves x / 0 and MIN / -1 undefined, and a compiler may move a division out of its guard. So the
+divisor itself is replaced before the division. `opaque` is a function of the dialect.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ FUNCTIONS = ("exp2", "log2", "sqrt", "sin")
 
 SPACES = {AddrSpace.GLOBAL: "global", AddrSpace.LOCAL: "local", AddrSpace.REG: "private"}
 MARKS = {AddrSpace.GLOBAL: "", AddrSpace.LOCAL: "local_", AddrSpace.REG: "private_"}
-"""What tells the helpers of an address space apart."""
+"""The part of a helper's name that says its address space."""
 
 # PoCL writes what vloadN and vstoreN do element by element where it joins work items.
 MEMORY = """
@@ -34,7 +34,7 @@ FN {type} {name}_{type}({type} x) {{
 }}
 """
 
-# Workaround sine-beside-a-large-one: no vector with a large element, or a NaN, reaches sin.
+# Workaround sine-next-to-a-large-one: no vector with a large element, or a NaN, reaches sin.
 SINE = """
 FN {type} sin_{type}({type} x) {{
   return all(fabs(x) < 32768) ? sin(x) : ({type})({each});

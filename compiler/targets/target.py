@@ -1,4 +1,4 @@
-"""What a target is: what it computes in, which ops it spells, how it writes and runs kernels."""
+"""The interface of a target: its dtypes, its ops, and how it writes and runs kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 COPIES = (Op.CAST, Op.BITCAST, Op.WHERE)
-"""Elementwise ops that a target applies to the bits of a dtype it only stores."""
+"""Elementwise ops that copy: a target applies them to the bits of a dtype that it only stores."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,15 +25,15 @@ class Vectors:
     size: int
     """The bytes of a register."""
     registers: int
-    """How many there are."""
+    """The number of registers."""
     widths: tuple[int, ...]
     """The numbers of elements, in ascending order."""
     memory: AbstractSet[DType]
     """The dtypes of vectors that are loaded and stored."""
     has: Callable[[UOp], bool]
-    """Whether an elementwise op is computed on vectors at once."""
+    """Whether the target has an elementwise op on vectors."""
     is_aligned: bool
-    """Whether memory is accessed at multiples of the vector alone."""
+    """Whether a vector in memory must be aligned to its own size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,9 +48,11 @@ class Target(ABC):
     native: AbstractSet[DType]
     emulated: Mapping[DType, DType]
     ops: AbstractSet[Op]
-    """The elementwise ops that the language spells."""
+    """The elementwise ops that the language has."""
     local_size: int
-    """Work items of a group, for every launch: another size is another build of the kernel."""
+    """The work items of a group, the same for every launch: another size is another build of the
+    kernel.
+    """
 
     keeps_addresses: bool = field(default=False, kw_only=True)
     """Whether memory stays where it is from one launch to the next."""
@@ -58,7 +60,7 @@ class Target(ABC):
     matrices: AbstractSet[WmmaArg] = field(default=frozenset(), kw_only=True)
     """Its matrix instructions."""
     warp: int = field(default=1, kw_only=True)
-    """How many work items of a group run in step."""
+    """The number of work items that run in lockstep."""
 
     @abstractmethod
     def kernel(self, linear: UOp, name: str) -> str:
@@ -66,18 +68,20 @@ class Target(ABC):
 
     @abstractmethod
     def source(self, kernels: Sequence[str]) -> str:
-        """Kernels as one source, with what stands around them."""
+        """Kernels as one complete source."""
 
     @abstractmethod
     def open(self) -> Device:
-        """The device that runs such sources. UnsupportedError where there is none."""
+        """The device that runs such sources. UnsupportedError if there is none."""
 
     def compiler(self) -> Compiler:
-        """What makes machine code for it, here its device. UnsupportedError where there is none."""
+        """The compiler of machine code for it, by default its device. UnsupportedError if there is
+        none.
+        """
         return self.open()
 
     def has_vector(self, u: UOp) -> bool:
-        """Whether it computes a node on vectors at once."""
+        """Whether it has a node on vectors."""
         if self.vectors is None or u.op in (Op.LOAD, Op.STORE):
             return self.vectors is not None and u.src[0].dtype in self.vectors.memory
         return u.op in self.ops and self.vectors.has(u)
@@ -92,7 +96,7 @@ class Target(ABC):
             )
 
     def vector_width(self, size: int, itemsize: int) -> int:
-        """The most elements of a vector that fill an axis of some size; 1 for no vector."""
+        """The longest vector that divides an axis of some size; 1 for none."""
         if self.vectors is None:
             return 1
         most = self.vectors.size // itemsize
@@ -101,7 +105,7 @@ class Target(ABC):
 
     @property
     def is_aligned(self) -> bool:
-        """Whether it accesses vectors in memory at multiples of their size alone."""
+        """Whether a vector in memory must be aligned to its own size."""
         return self.vectors is not None and self.vectors.is_aligned
 
     def computes_as(self, dtype: DType) -> DType:

@@ -1,6 +1,6 @@
 """Known bugs of device compilers, and the workarounds in rendered code.
 
-Each bug is listed once; the code of a workaround names it, and a test shows that it is needed.
+Each bug is listed once. The code of a workaround names it, and a test shows that it is needed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WORKAROUNDS = (
         "tests/compiler/test_targets_constants.py::test_literals_fold_to_what_is_computed",
     ),
     Workaround(
-        "copy-beside-arithmetic",
+        "copy-or-arithmetic",
         "PoCL 3.1 (LLVM 15), clang 14 and 15, Intel's CPU runtime 2026.2, optimised",
         "c ? x : x * y becomes x * (c ? 1 : y), and so with +, - and /: a signalling NaN that is "
         "to be copied comes back quiet",
@@ -82,7 +82,7 @@ WORKAROUNDS = (
         "tests/compiler/test_targets_ops.py::test_multiply_add_is_not_contracted",
     ),
     Workaround(
-        "sine-beside-a-large-one",
+        "sine-next-to-a-large-one",
         "PoCL 3.0",
         "sin of a vector with an element above some 39,000 is wrong in its small elements: "
         "sin(2.4e-38) is 0.0156",
@@ -100,7 +100,7 @@ WORKAROUNDS = (
         "tests/compiler/test_cuda_nvrtc.py::test_no_int16_is_negated_in_16_bits",
     ),
     Workaround(
-        "copy-beside-constant",
+        "copy-or-constant",
         "ptxas of CUDA 13.0, sm_90",
         "x < c ? c : x becomes a maximum, which makes one NaN of all",
         "the same function hides the condition",

@@ -1,4 +1,4 @@
-"""Generate data beside the points where rounding changes direction, and where floats end."""
+"""Generate data next to the points where rounding changes direction, and where floats end."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ PAIRS = 64
 
 
 @cache
-def beside_ties(source: DType, target: DType) -> Array:
+def around_ties(source: DType, target: DType) -> Array:
     """Return values halfway between two of a float dtype, their neighbours, and values between.
 
     A conversion that rounds twice, first to another float, takes one of those for the middle. The
     result is empty where the target is no float, or as fine as the source.
     """
     ties = _ties(source, target) if target.is_float and source is not dtypes.bool else ()
-    return array(source, dict.fromkeys(bits for tie in ties for bits in _beside(source, tie)))
+    return array(source, dict.fromkeys(bits for tie in ties for bits in _next_to(source, tie)))
 
 
 def _ties(source: DType, target: DType) -> Iterator[Fraction]:
@@ -41,7 +41,7 @@ def _ties(source: DType, target: DType) -> Iterator[Fraction]:
     yield from (form.finite(1) / 2, form.finite(1) * 3 / 2)
 
 
-def _beside(dtype: DType, tie: Fraction) -> Iterator[int]:
+def _next_to(dtype: DType, tie: Fraction) -> Iterator[int]:
     """Yield the bits of a value, its neighbours and their negatives; none between values."""
     if dtype.is_float:
         form, bits = dtype.format, dtype.encode(tie)

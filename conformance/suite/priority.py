@@ -1,9 +1,7 @@
-"""The priority of groups, by the seeded faults that they kill: which come first in a run that may
-end early, and which a smoke run over the whole language leaves out.
+"""Read the priority of groups, by the seeded faults that they kill.
 
-`benchmarks/kill_curve.py` writes both lists. Without the groups that are left out the ledger has
-the points that it had, and each fault is killed by as many cases, or by enough. A default run has
-them, and so has every run of a backend that lists less than the whole language.
+It says which groups come first in a run that may end early, and which a smoke run over the whole
+language leaves out.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ MOST_CROSSED = 8
 
 
 def crossed(dtype: DType) -> list[Array]:
-    """Return two columns: each of a few special values beside each of them."""
+    """Return two columns that hold all pairs of a few special values."""
     classes = special_bits(dtype)
     few = [b for name, most in CROSSED for b in classes.get(name, ())[:most]][:MOST_CROSSED]
     return products(*2 * [array(dtype, few)])

@@ -1,4 +1,4 @@
-"""Hold the accepted sets of kernel memory, beside the reference contents."""
+"""Hold the accepted sets of kernel memory, apart from its reference contents."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SetCells:
         unspecified, free_nan = memory.masks["unspecified"], memory.masks["free_nan"]
         held = with_all_masks(points(Value(memory.data, None, unspecified, free_nan), is_float))
         parts = _parts_of(held, 0)
-        self._parts = {name: memory.beside(np.array(part)) for name, part in parts.items()}
+        self._parts = {name: memory.with_contents(np.array(part)) for name, part in parts.items()}
         self._gaps = 0
         self._start: Parts = {}
         self._terms: list[tuple[Array, Sets]] = []
@@ -45,7 +45,7 @@ class SetCells:
         """Copy the sets."""
         self._add_up()
         other = copy(self)
-        other._parts = {name: c.beside(c.data.copy()) for name, c in self._parts.items()}
+        other._parts = {name: c.with_contents(c.data.copy()) for name, c in self._parts.items()}
         other._start, other._terms = {}, []
         return other
 
@@ -82,7 +82,7 @@ class SetCells:
     def _add_gap(self) -> None:
         """Make room for one more gap, which is empty in all sets."""
         for name in _names_of_gap(self._gaps):
-            self._parts[name] = self._parts["hi"].beside(self._parts["hi"].data.copy())
+            self._parts[name] = self._parts["hi"].with_contents(self._parts["hi"].data.copy())
             if self._start:
                 self._start[name] = self._start["hi"].copy()
         self._gaps += 1

@@ -178,7 +178,7 @@ def _is_zero(u: Node) -> bool:
 
 
 def _made_by(u: Node) -> Iterator[Node]:
-    """Yield the nodes behind those that only move a value, select one or change its sign."""
+    """Yield the nodes below those that only move a value, select one or change its sign."""
     seen: set[Node] = set()
     waiting = [u]
     while waiting:

@@ -87,8 +87,8 @@ class Accepted:
             return inside & ~nan
         accepted = s.nan
         if s.exact is not None:
-            alike = order.same_bits(actual, s.lo) | order.same_bits(actual, s.hi)
-            accepted = accepted & (~s.exact | alike)
+            same = order.same_bits(actual, s.lo) | order.same_bits(actual, s.hi)
+            accepted = accepted & (~s.exact | same)
         ordinary = inside if s.only is None else inside & ~s.only
         return np.where(nan, accepted, ordinary)
 

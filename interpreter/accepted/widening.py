@@ -26,14 +26,14 @@ def is_reference(s: Sets, value: Value, dtype: DType) -> bool:
     if somewhere(without(either(s.any, s.invalid), opened)) is not None:
         return False
     same_bits = order.same_bits(s.lo, np.ascontiguousarray(value.data))
-    alike = s.is_point() & same_bits
+    equal = s.is_point() & same_bits
     if s.nan is not None:
         reference = points(value, dtype.is_float)
         closed = without(reference.exact, s.exact)
         alone = np.False_ if s.only is None else s.only & order.is_nan(value.data)
         alone = alone if s.exact is None else alone & (same_bits | ~s.exact)
-        alike = np.where(s.nan, alone if closed is None else alone & ~closed, alike)
-    return bool((alike if opened is None else alike | opened).all())
+        equal = np.where(s.nan, alone if closed is None else alone & ~closed, equal)
+    return bool((equal if opened is None else equal | opened).all())
 
 
 def narrowed(dtype: DType, value: Value, sets: Sets | None) -> Accepted:

@@ -105,7 +105,7 @@ class Cells(ABC):
             data, None, self._picked("unspecified", place), self._picked("free_nan", place)
         )
 
-    def beside(self, data: Array) -> Cells:
+    def with_contents(self, data: Array) -> Cells:
         """Return memory of the same layout with other contents and without masks."""
         other = copy(self)
         other.data, other.masks = data, dict.fromkeys(MASKS)
@@ -290,7 +290,7 @@ class Buffers:
         self.addresses = Addresses()
 
     def of_argument(self, argument: UOp) -> Buffer:
-        """Return the memory behind an argument of a CALL."""
+        """Return the memory that an argument of a CALL names."""
         u = base_of(argument)
         if u.op is Op.BINARY:
             return Buffer(np.frombuffer(arg_of(u, BinaryArg).data, np.uint8))

@@ -1,7 +1,7 @@
 """Define the axes of a kernel, and values with a copy for each position on them.
 
-In a kernel of n axes the array of a value has n leading dimensions, and behind them the shape of
-the node. A dimension is 1 where the value does not depend on the axis. A value without leading
+In a kernel of n axes the array of a value has n leading dimensions, then the shape of the
+node. A dimension is 1 where the value does not depend on the axis. A value without leading
 dimensions is the same everywhere.
 """
 
@@ -89,7 +89,7 @@ class Lanes:
         return np.arange(axis.size).reshape(shape)
 
     def raised(self, array: Array, rank: int, to: int) -> Array:
-        """Insert axes of size 1 behind the lanes: an array of `rank` axes gets `to` of them."""
+        """Insert axes of size 1 after the lanes: an array of `rank` axes gets `to` of them."""
         if rank == to or array.ndim == rank or not self.count:
             return array
         here = lanes_of(array, rank)
@@ -200,7 +200,7 @@ def indexed(u: UOp, t: Value, indices: list[Value]) -> Value:
 
 
 def spread(i: Array, own: int, before: int, rank: int) -> Array:
-    """Move the `own` axes of an index behind `before` others in a shape of `rank` axes."""
+    """Move the `own` axes of an index after `before` others in a shape of `rank` axes."""
     lanes = lanes_of(i, own)
     shape = (*(1,) * before, *i.shape[len(lanes) :], *(1,) * (rank - before - own))
     return i.reshape((*lanes, *shape)) if shape else i

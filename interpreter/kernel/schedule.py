@@ -226,7 +226,7 @@ def _nest(
 def _loops_closed_by(
     u: UOp, open_at: dict[UOp, frozenset[UOp]], current: frozenset[UOp]
 ) -> list[UOp]:
-    """Return the serial RANGEs that a node closes, each behind those that its bound depends on."""
+    """Return the serial RANGEs that a node closes, each after those that its bound depends on."""
     left = [r for r in closed_by(u) if r in open_at.get(r, ())]
     ordered: list[UOp] = []
     while left:

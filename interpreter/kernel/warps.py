@@ -68,7 +68,7 @@ class Warps:
     def split(self, array: Array) -> Array:
         """Rearrange lanes and fragment to: other lanes, warps, the 32 lanes of a warp, fragment."""
         wide = np.broadcast_to(array, (*self._shape, array.shape[-1]))
-        moved = np.moveaxis(wide, self._inner, self._behind(wide))
+        moved = np.moveaxis(wide, self._inner, self._last_axes(wide))
         others = moved.shape[: -1 - len(self._inner)]
         return moved.reshape((*others, -1, WARP, array.shape[-1]))
 
@@ -77,9 +77,9 @@ class Warps:
         others = [n for k, n in enumerate(self._shape) if k not in self._inner]
         inner = [self._shape[k] for k in self._inner]
         moved = array.reshape((*others, *inner, array.shape[-1]))
-        return np.moveaxis(moved, self._behind(moved), self._inner)
+        return np.moveaxis(moved, self._last_axes(moved), self._inner)
 
-    def _behind(self, array: Array) -> tuple[int, ...]:
+    def _last_axes(self, array: Array) -> tuple[int, ...]:
         """Return the places of the inner axes in front of the fragment."""
         end = array.ndim - 1
         return tuple(range(end - len(self._inner), end))

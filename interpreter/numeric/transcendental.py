@@ -19,7 +19,7 @@ from uop.interpreter.numeric.storage import BITS, Array, Mask, from_bits, to_bit
 from uop.spec.dtype import DType
 from uop.spec.ops.names import Op
 
-# The libraries behind numpy document errors of a few ulps (2^-52 in float64,
+# The libraries that numpy calls document errors of a few ulps (2^-52 in float64,
 # 2^-63 in the x87 format). These intervals are wider, and leave a few more elements to them.
 FLOAT64_ERROR = 2.0**-40
 EXTENDED_ERROR = 2.0**-59

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Meaning = Callable[..., Array]
 """From the arrays of the operands to that of the result, for all work items at once: leading axes
-are lanes, behind them stands the shape of the node."""
+are lanes, the others the shape of the node."""
 
 
 INSTRUCTIONS: dict[str, Meaning] = {}

@@ -88,12 +88,12 @@ def joined(parts: Sequence[Value], axis: int) -> Value:
 
 def same(a: Value, b: Value) -> bool:
     """Return whether two values are equal; ordinary elements are compared by their bits."""
-    alike = to_bits(a.data) == to_bits(b.data)
+    equal = to_bits(a.data) == to_bits(b.data)
     for x, y in zip(a.masks, b.masks, strict=True):
         if not np.array_equal(full(x, a.data), full(y, b.data)):
             return False
-        alike = alike | full(x, a.data)
-    return bool(np.all(alike))
+        equal = equal | full(x, a.data)
+    return bool(np.all(equal))
 
 
 class _Devices:

@@ -185,7 +185,7 @@ class Evaluation(Generic[V]):
         self._addresses = Addresses()
         self._meter = current_meter()
         self._buffers: dict[UOp, object] = {}
-        """The buffer behind each PARAM of a body: the caller's, or one of this call alone."""
+        """The buffer that each PARAM of a body names: the caller's, or one of this call alone."""
 
     @cached_property
     def _memory(self) -> Locations[V]:
@@ -273,7 +273,7 @@ class Evaluation(Generic[V]):
         inputs = {p: self._values[a] for p, a in passed.items()}
         inner = Evaluation(body, inputs, self._domain, self._observe)
         inner._addresses = self._addresses
-        inner._buffers = {p: self._buffer_behind(a) for p, a in passed.items()}
+        inner._buffers = {p: self._buffer_of(a) for p, a in passed.items()}
         return cast("tuple[V, ...]", inner.result())
 
     def _launch(self, u: UOp) -> None:
@@ -301,7 +301,7 @@ class Evaluation(Generic[V]):
             elif buffer.is_stored_to:
                 raise lacking("CALL.n2", f"a kernel that stores to the copy of {a.op.name}", u)
 
-    def _buffer_behind(self, argument: UOp) -> object:
+    def _buffer_of(self, argument: UOp) -> object:
         """Return the buffer if an argument is a whole one, otherwise a new object."""
         argument = without_order(argument)
         is_whole = argument.addrspace is not None and argument is base_of(argument)

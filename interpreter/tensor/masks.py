@@ -1,7 +1,7 @@
 """Propagate INVALID, UNSPECIFIED and open NaN elements through the ops of tensor graphs.
 
-Each function computes one class of ops on `Value`s: the data by the rule of the op, and the masks
-beside it. Where an element is both, INVALID wins over UNSPECIFIED.
+Each function computes one class of ops on `Value`s: the data by the rule of the op, and the
+masks. Where an element is both, INVALID wins over UNSPECIFIED.
 """
 
 from __future__ import annotations
@@ -124,21 +124,21 @@ def replicated(u: UOp, t: Value) -> Value:
         None if mask is None else _any(mask, axes) for mask in t.masks
     )
     first = RULES[Op.REPLICATED](u, t.data)
-    alike = to_bits(t.data) == to_bits(first)
+    equal = to_bits(t.data) == to_bits(first)
     if free_nan is not None:
-        alike |= free_nan & (t.data != t.data)
+        equal |= free_nan & (t.data != t.data)
     if unspecified is not None:
-        alike |= unspecified
+        equal |= unspecified
     if t.invalid is not None:
-        alike = np.where(_any(t.invalid, axes), t.invalid, alike)
-    if not alike.all():
-        raise undefined("REPLICATED.u1", _first_other(alike, axes))
+        equal = np.where(_any(t.invalid, axes), t.invalid, equal)
+    if not equal.all():
+        raise undefined("REPLICATED.u1", _first_other(equal, axes))
     return Value(first, invalid, _spread(unspecified, u.shape, invalid), free_nan)
 
 
-def _first_other(alike: Mask, axes: tuple[int, ...]) -> str:
+def _first_other(equal: Mask, axes: tuple[int, ...]) -> str:
     """Name the first element that differs from its copy number 0."""
-    position = tuple(map(int, np.argwhere(~alike)[0]))
+    position = tuple(map(int, np.argwhere(~equal)[0]))
     first = tuple(0 if axis in axes else at for axis, at in enumerate(position))
     return f"element {position} differs from element {first}, along the axes {axes}"
 
@@ -198,8 +198,8 @@ def index(u: UOp, t: Value, *indices: Value) -> Value:
 
 def over_result(u: UOp, axis: int, mask: Mask) -> Mask:
     """Broadcast a mask over one index to the result of the INDEX."""
-    behind = len(u.shape) - sum(len(i.shape) for i in u.src[1 : 2 + axis])
-    return np.broadcast_to(mask.reshape((*mask.shape, *(1,) * behind)), u.shape)
+    trailing = len(u.shape) - sum(len(i.shape) for i in u.src[1 : 2 + axis])
+    return np.broadcast_to(mask.reshape((*mask.shape, *(1,) * trailing)), u.shape)
 
 
 def bitcast(u: UOp, t: Value) -> Value:

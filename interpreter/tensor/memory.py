@@ -301,8 +301,8 @@ def _touched(base: UOp, view: View) -> Mask:
 def _picked(i: Array, axis: int, outside: Mask, nowhere: Mask, part: Array) -> Array:
     """Return a part of a view at indices along an axis; marks where these are no positions."""
     part = part.take(np.where(nowhere, 0, i).astype(np.intp), axis=axis)
-    behind = (1,) * (part.ndim - axis - nowhere.ndim)
-    outside, nowhere = (m.reshape((*m.shape, *behind)) for m in (outside, nowhere))
+    trailing = (1,) * (part.ndim - axis - nowhere.ndim)
+    outside, nowhere = (m.reshape((*m.shape, *trailing)) for m in (outside, nowhere))
     return np.where(nowhere, np.where(outside, OUTSIDE, ABSENT), part)
 
 

@@ -39,7 +39,7 @@ def read_call(reading: Reading, src: tuple[UOp, ...], arg: b.CallArg) -> UOp:
     """A call of a FUNCTION or of a body, with its own arguments."""
     body, *arguments = src
     if body.op in CALLS:
-        # Those behind the arguments that were said are the variables of the body.
+        # The arguments after those that the text lists are the variables of the body.
         arguments += body.src[1 + len(arguments) :]
         body = body.src[0]
     return read_function(reading, (body, *arguments), arg)

@@ -10,7 +10,7 @@
 Fields of the arg stand in parentheses, the first ones by position; so does an operand that is an
 index constant or a shape. A RANGE, PARAM or DEFINE that says no more than its number is the one
 that says all. A tree that begins with `%3 = ` is `%3` in later ones, and the last tree is the root.
-The type behind the colon is checked as far as it goes.
+The type after the colon is checked as far as it goes.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class TreeScope(EditionScope):
         def sources(b: Branch) -> list[Branch]:
             return in_full.get(b.key, []) if b.refers else b.children
 
-        # What is referred to may stand behind what refers to it.
+        # A branch may refer to one further down.
         first = [b for branches in in_full.values() for b in branches]
         for b in dict.fromkeys((*toposort(first, sources), *order)):
             built[b] = self._built(b, [built[child] for child in b.children])
@@ -206,7 +206,7 @@ class TreeScope(EditionScope):
         return u
 
     def _word(self, line: Line) -> Word:
-        """The word in front of the fields; in brackets behind the number of its operands."""
+        """The word before the fields; the number of its operands may follow in brackets."""
         name = line.need_kind("word", "the name of an op")
         if name.text in BY_OPERANDS and line.take("("):
             name = line.need_kind("word", "the name of an op")
@@ -255,7 +255,7 @@ class TreeScope(EditionScope):
     def _enter_brackets(
         self, b: Branch, word: Word, said: dict[str, Literal], src: list[UOp]
     ) -> None:
-        """Brackets behind the name have a shape, or the RANGEs of an INDEX."""
+        """Read the brackets after the name: a shape, or the RANGEs of an INDEX."""
         if b.brackets is None:
             return
         axes = [AXIS.fullmatch(v) if isinstance(v, Bare) else None for v in b.brackets]
@@ -291,7 +291,7 @@ class TreeScope(EditionScope):
 
 
 def _drawn(items: list[tuple[int, bool, Branch]]) -> Branch:
-    """The tree of these branches. One behind the last one of a column stands below that."""
+    """The tree of these branches. One that follows the last of a column is its child."""
     above = items[:1]
     for column, is_last, branch in items[1:]:
         while above[-1][0] > column or (above[-1][0] == column and not above[-1][1]):

@@ -47,12 +47,12 @@ class _Trees:
         self._spelled = {core: own for own, core in edition.spelling.items()}
         self._number: dict[Form, int] = {}
         self._seen: set[Form] = set()
-        self._alike: Counter[tuple[str, str]] = Counter()
+        self._count: Counter[tuple[str, str]] = Counter()
 
     def text(self) -> str:
         order = toposort([self._root], self._branches)
         uses = Counter(s for form in order for s in self._branches(form))
-        self._alike.update(self._numbered(form) for form in order if form.name in NUMBERED)
+        self._count.update(self._numbered(form) for form in order if form.name in NUMBERED)
         depth: dict[Form, int] = {}
         trees: list[str] = []
         for form in order:
@@ -100,7 +100,7 @@ class _Trees:
         return dict(reversed(found.items())) if len(form.src) <= len(names) else {}
 
     def _shape(self, form: Form) -> str:
-        """The shape in brackets behind the word; empty for none."""
+        """The shape in brackets after the word; empty for none."""
         if form.name == "PARAM" and form.src:
             return (in_place(form.src[0].core) or "").replace(",", ", ")
         shape = getattr(form.arg, "shape", None)
@@ -113,7 +113,7 @@ class _Trees:
     def _may_refer(self, form: Form) -> bool:
         """Whether a node stands in full above, and is the only one of its number."""
         is_above = form in self._seen and form.name in NUMBERED
-        return is_above and self._alike[self._numbered(form)] == 1
+        return is_above and self._count[self._numbered(form)] == 1
 
     def _node(self, form: Form) -> str:
         """One line: the number of a tree above, or the word with its fields and its type."""

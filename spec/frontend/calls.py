@@ -1,4 +1,4 @@
-"""The calls of composed functions, kept beside the node that each returned."""
+"""The calls of composed functions, stored with the node that each returned."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def gemm(a: Tensor, b: Tensor) -> Tensor:
 
 @composed("prefix_sum")
 def prefix_sum(t: Tensor) -> Tensor:
-    """The sums of the first 1, 2, ... elements: sliding windows over T behind absent elements."""
+    """The sums of the first 1, 2, ... elements: sliding windows over T, padded in front."""
     n = t.shape[0]
     x = t.pad((n - 1, 0))
     # Copies of x cut into rows one element longer than x: each row starts one element later.

@@ -76,7 +76,7 @@ def number(value: Number, dtype: DType) -> UOp:
 
 @lru_cache(maxsize=256, typed=True)
 def _constant(value: Number, sign: float, dtype: DType) -> UOp:
-    """A constant; its exact encoding takes longer than a node. `sign` tells -0.0 from 0.0."""
+    """A constant; its exact encoding takes longer than a node. `sign` separates -0.0 from 0.0."""
     return const(value, dtype)
 
 

@@ -32,80 +32,80 @@ class Operators(ABC):
         """op(self, other)."""
 
     @abstractmethod
-    def _behind(self, op: Op, other: Any) -> Tensor:
+    def _reflected(self, op: Op, other: Any) -> Tensor:
         """op(other, self)."""
 
     def __add__(self, other: Any) -> Tensor:
         return self._with(Op.ADD, other)
 
     def __radd__(self, other: Any) -> Tensor:
-        return self._behind(Op.ADD, other)
+        return self._reflected(Op.ADD, other)
 
     def __sub__(self, other: Any) -> Tensor:
         return self._with(Op.SUB, other)
 
     def __rsub__(self, other: Any) -> Tensor:
-        return self._behind(Op.SUB, other)
+        return self._reflected(Op.SUB, other)
 
     def __mul__(self, other: Any) -> Tensor:
         return self._with(Op.MUL, other)
 
     def __rmul__(self, other: Any) -> Tensor:
-        return self._behind(Op.MUL, other)
+        return self._reflected(Op.MUL, other)
 
     def __truediv__(self, other: Any) -> Tensor:
         return self._with(Op.DIV, other)
 
     def __rtruediv__(self, other: Any) -> Tensor:
-        return self._behind(Op.DIV, other)
+        return self._reflected(Op.DIV, other)
 
     def __floordiv__(self, other: Any) -> Tensor:
         return self._with(Op.IDIV, other)
 
     def __rfloordiv__(self, other: Any) -> Tensor:
-        return self._behind(Op.IDIV, other)
+        return self._reflected(Op.IDIV, other)
 
     def __mod__(self, other: Any) -> Tensor:
         return self._with(Op.MOD, other)
 
     def __rmod__(self, other: Any) -> Tensor:
-        return self._behind(Op.MOD, other)
+        return self._reflected(Op.MOD, other)
 
     def __pow__(self, other: Any) -> Tensor:
         return self._with(Op.POW, other)
 
     def __rpow__(self, other: Any) -> Tensor:
-        return self._behind(Op.POW, other)
+        return self._reflected(Op.POW, other)
 
     def __and__(self, other: Any) -> Tensor:
         return self._with(Op.AND, other)
 
     def __rand__(self, other: Any) -> Tensor:
-        return self._behind(Op.AND, other)
+        return self._reflected(Op.AND, other)
 
     def __or__(self, other: Any) -> Tensor:
         return self._with(Op.OR, other)
 
     def __ror__(self, other: Any) -> Tensor:
-        return self._behind(Op.OR, other)
+        return self._reflected(Op.OR, other)
 
     def __xor__(self, other: Any) -> Tensor:
         return self._with(Op.XOR, other)
 
     def __rxor__(self, other: Any) -> Tensor:
-        return self._behind(Op.XOR, other)
+        return self._reflected(Op.XOR, other)
 
     def __lshift__(self, other: Any) -> Tensor:
         return self._with(Op.SHL, other)
 
     def __rlshift__(self, other: Any) -> Tensor:
-        return self._behind(Op.SHL, other)
+        return self._reflected(Op.SHL, other)
 
     def __rshift__(self, other: Any) -> Tensor:
         return self._with(Op.SHR, other)
 
     def __rrshift__(self, other: Any) -> Tensor:
-        return self._behind(Op.SHR, other)
+        return self._reflected(Op.SHR, other)
 
     def __lt__(self, other: Any) -> Tensor:
         return self._with(Op.CMPLT, other)

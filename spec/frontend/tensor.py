@@ -120,7 +120,7 @@ class Tensor(Unary, Values):
     def _with(self, op: Op, other: Any) -> Tensor:
         return Tensor.of(op, self, _met(other, self))
 
-    def _behind(self, op: Op, other: Any) -> Tensor:
+    def _reflected(self, op: Op, other: Any) -> Tensor:
         return Tensor.of(op, _met(other, self), self)
 
     def _unary(self, op: Op) -> Tensor:

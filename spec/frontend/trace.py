@@ -76,7 +76,7 @@ def _results(u: UOp) -> list[UOp]:
 
 
 def _body(body: UOp, names: dict[UOp, str], texts: dict[str, Trace]) -> str:
-    """The name of the trace of a body, behind those of the functions that it calls."""
+    """The name of the trace of a body; those of the functions that it calls come first."""
     if body not in names:
         found = _traced([*body.src], names, texts)
         names[body] = f"f{len(names)}"

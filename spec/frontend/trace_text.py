@@ -66,7 +66,7 @@ class TraceOp:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """Ops, each behind those it takes tensors from, and the outputs. Equal if the texts are.
+    """Ops, each after those that it reads, and the outputs. Traces are equal if their texts are.
 
     `bodies` are those of the functions that are called, by the name in the attribute `body`.
     """

@@ -84,7 +84,7 @@ class Values(ABC):
             return self.uop
         node = self._operand
         if node is None:
-            node = _beside_graph(self._held, self.uop)
+            node = _with_graph(self._held, self.uop)
             object.__setattr__(self, "_operand", node)
         return node
 
@@ -173,7 +173,7 @@ def holding(held: Held, like: UOp) -> UOp:
     return views.permuted(split, [*range(1, axis + 1), 0, *range(axis + 1, len(held.shape))])
 
 
-def _beside_graph(held: Held, graph: UOp) -> UOp:
+def _with_graph(held: Held, graph: UOp) -> UOp:
     """The node with the value of a graph, which gradients find by it."""
     if held_by(graph) is held:
         return graph

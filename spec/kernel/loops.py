@@ -35,13 +35,13 @@ def _joined(body: UOp) -> dict[UOp, UOp]:
     several = {r: ends for r, ends in ends_by_range(order).items() if len(ends) > 1}
     inside = open_ranges(order) if several else {}
     for r, ends in several.items():
-        alike: dict[frozenset[UOp], list[UOp]] = {}
+        by_loops: dict[frozenset[UOp], list[UOp]] = {}
         for end in ends:
             before = end.toposort()
-            others = alike.setdefault(inside[end], [])
+            others = by_loops.setdefault(inside[end], [])
             if not any(other in before for other in others):
                 others.append(end)
-        for group in alike.values():
+        for group in by_loops.values():
             if len(group) > 1:
                 effects = (s for end in group for s in _effects(end.src[0]))
                 end = UOp(Op.END, UOp(Op.GROUP, *dict.fromkeys(effects)), r)

@@ -95,7 +95,7 @@ def contract(build: Build, u: Node) -> Node:
 def open_lanes(order: Sequence[Node]) -> dict[Node, dict[int, int]]:
     """The axes of the UNROLLs below each node that no CONTRACT binds, with their factors.
 
-    Nodes stand behind their sources. An axis of two factors has none: 0.
+    Each node comes after its sources. An axis of two factors has none: 0.
     """
     found: dict[Node, dict[int, int]] = {}
     for u in order:

@@ -158,7 +158,7 @@ def _value(op: Op, doc: str, src: tuple[str, ...], *constraints: Constraint, **r
 
 
 def _name(op: Op, doc: str, arg: type[Arg], *constraints: Constraint) -> None:
-    """Declare a leaf that is a name: it tells nodes apart or names a device."""
+    """Declare a leaf that is a name: of a node, or of a device."""
     effect(op, SECTION, doc, (), *constraints, arg=arg, on=device.null)
 
 
@@ -268,13 +268,13 @@ _value(
 )
 _name(
     Op.UNIQUE,
-    "A number that tells memories apart.",
+    "A number that distinguishes memories.",
     UniqueArg,
     Constraint("UNIQUE.c1", "the id is 0 or more", _negative),
 )
 _name(
     Op.LUNIQUE,
-    "A number that tells memories of one body apart.",
+    "A number that distinguishes the memories of one body.",
     UniqueArg,
     Constraint("LUNIQUE.c1", "the id is 0 or more", _negative),
 )

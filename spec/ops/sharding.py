@@ -84,7 +84,7 @@ def shard_axis_indexed(u: Node) -> str | None:
 
 
 def stored_off_axis(u: Node) -> str | None:
-    """STORE: value and location are sharded alike."""
+    """STORE: value and location are sharded along the same axis."""
     target = u.src[0]
     for s in u.src[1:]:
         if shards(s) > 1 and (shards(target), target.axis) != (shards(s), s.axis):

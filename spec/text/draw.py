@@ -212,7 +212,7 @@ def _settle(row: list[_Box], wishes: list[float]) -> None:
 
 
 def _edge(above: _Box, box: _Box) -> str:
-    """Straight down to the end of the row, as boxes beside may be higher, then on to the next."""
+    """Straight down to the end of the row, as its other boxes may be higher, then to the next."""
     x1, x2, bend = above.middle, box.middle, (above.end + box.y) // 2
     curve = f"V{above.end} C{x1},{bend} {x2},{bend} {x2},{box.y}"
     path = f"M{x1},{above.y + above.height} {curve}"

@@ -68,7 +68,7 @@ class _Formatter:
 
 
 def _comment(text: str) -> str:
-    """A comment with a space behind its mark; more of them stay."""
+    """A comment with a space after its mark; further spaces stay."""
     body = text.removeprefix(";").rstrip()
     return f"; {body}" if body and not body[0].isspace() else text
 

@@ -123,7 +123,7 @@ LONGEST_SET = 200
 DIRECTIVE = re.compile(r"\s*([a-z]+)(?:\s+|$)(.*)", re.DOTALL)
 """A line that is no node: its word and the rest."""
 DIRECTIVES = ("case", "profile", "input", "expect", "accept", "undefined", "invalid")
-"""The words of these lines behind the edition."""
+"""The words of these lines, in their order, after the edition."""
 _OPENS = ("case", "edition")
 
 
@@ -249,9 +249,9 @@ class _Reader:
     def _read_node(self, case: _Open, text: str, number: int) -> None:
         found = ""
         if case.rejected is not None:
-            found = f"expected the end of the case behind what breaks {case.invalid}"
+            found = f"expected the end of the case after the node that breaks {case.invalid}"
         elif case.root is not None:
-            found = "expected no node behind input, expect and accept"
+            found = "expected no node after input, expect and accept"
         if found:
             raise MalformedError(found, number, len(text) - len(text.lstrip()) + 1, self._path)
         if case.invalid is None:

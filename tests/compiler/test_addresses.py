@@ -207,7 +207,7 @@ def test_addresses_of_two_launches_are_refused_where_memory_may_move() -> None:
 
 def test_addresses_around_a_function_of_the_host_and_on_two_devices_are_refused() -> None:
     copy = UOp(Op.CUSTOMFUNCTION, arg=CustomFunctionArg("copy"))
-    with pytest.raises(UnsupportedError, match="before and behind a function of the host"):
+    with pytest.raises(UnsupportedError, match="before and after a function of the host"):
         compile(two_launches(copy), "cuda-host")
     with pytest.raises(UnsupportedError, match="GETADDR on CPU, GPU"):
         compile(two_launches(device="CPU"), "cuda-host")

@@ -124,7 +124,7 @@ FIRING: dict[str, UOp] = {
     "stack_as_choice": UOp(Op.STACK, X, UOp(Op.NEG, X)),
     "bitcast_as_bits": UOp(Op.BITCAST, X, arg=DTypeArg(dtypes.uint8)),
     "reduce_over_ranges": UOp(Op.REDUCE, X, arg=ReduceArg(Op.MAX, (1,))),
-    "load_behind_gate": UOp(Op.LOAD, X, X, UOp(Op.CMPNE, X, X)),
+    "load_where_gate": UOp(Op.LOAD, X, X, UOp(Op.CMPNE, X, X)),
     "address_in_memory": UOp(Op.GETADDR, MEMORY, arg=GetAddrArg("cpu")),
     "drop_marker": UOp(Op.DETACH, X),
     "compute_on_elements": UOp(Op.NEG, X),

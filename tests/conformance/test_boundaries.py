@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from uop.conformance.suite.boundaries import beside_ties, close_to_bounds
+from uop.conformance.suite.boundaries import around_ties, close_to_bounds
 from uop.conformance.suite.levels.op.reduce import largest_last
 from uop.interpreter.numeric.storage import Array, to_bits
 from uop.spec.dtype import FLOATS, DType, dtypes
@@ -29,7 +29,7 @@ def exactly(dtype: DType, data: Array) -> list[Fraction]:
 
 @pytest.mark.parametrize(("source", "middle", "target"), TWICE, ids=str)
 def test_a_cast_that_rounds_twice_is_seen(source: DType, middle: DType, target: DType) -> None:
-    found = beside_ties(source, target)
+    found = around_ties(source, target)
     once = [target.encode(v) for v in exactly(source, found)]
     bits = [middle.encode(v) for v in exactly(source, found)]
     twice = [
@@ -44,13 +44,13 @@ def test_where_a_float64_ends_a_bit_far_below_a_tie_is_alone_or_in_the_middle(
     source: DType,
 ) -> None:
     tie = 2**53 + 2**45
-    held = set(exactly(source, beside_ties(source, dtypes.bfloat16)))
+    held = set(exactly(source, around_ties(source, dtypes.bfloat16)))
     assert {Fraction(tie + step) for step in (-(2**27), -1, 0, 1, 2**27)} <= held
 
 
 @pytest.mark.parametrize("target", [dtypes.int32, dtypes.bool, dtypes.index], ids=str)
 def test_what_converts_to_no_float_has_no_ties(target: DType) -> None:
-    assert len(beside_ties(dtypes.float64, target)) == 0
+    assert len(around_ties(dtypes.float64, target)) == 0
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)

@@ -254,7 +254,7 @@ F = "%0 = PARAM [2] {slot=0, dtype=float32}\n"
         (P + "input 0 = base64:AQI", 2, 11, "bytes that are no base64"),
         (P.replace("uint8", "bool") + "input 0 = base64:AQI=", 2, 11, "no bit pattern of bool"),
         (P + "input 0 = [1,2]\ninput 0 = [1,2]", 3, 7, "input 0 stands twice"),
-        (P + "input 0 = [1,2]\n%1 = NEG %0", 3, 1, "expected no node behind input"),
+        (P + "input 0 = [1,2]\n%1 = NEG %0", 3, 1, "expected no node after input"),
         ("input 0 = [1,2]\n" + P, 1, 1, "no program: expected a node"),
         (P + "accept 0 = [2,1]", 2, 12, "expected lo <= hi"),
         (F + "accept 0 = [0,-0.0]", 2, 12, "expected lo <= hi, where -0 is below +0"),

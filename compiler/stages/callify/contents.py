@@ -1,8 +1,8 @@
-"""Values without effects: what memory holds where a program reads it, and its steps (in callify).
+"""The contents of memory as values without effects, and the steps of a program (in callify).
 
 A step is a FUNCTION that computes values into buffers, or a CALL of a kernel. Steps run one after
 the other. A buffer has a version for the inputs and for each step that writes it: a PARAM stands
-for each of them.
+for each version.
 """
 
 from __future__ import annotations
@@ -45,9 +45,11 @@ class Step:
     body: UOp
     """Its PARAMs are the arguments by position."""
     arguments: tuple[UOp, ...]
-    """Versions; for a CALL buffers, whose last versions it takes, BINARYs and values in memory."""
+    """Versions. Those of a CALL are buffers (it reads their last versions), BINARYs and values in
+    memory.
+    """
     targets: Mapping[UOp, UOp]
-    """The version that it makes of each buffer that it writes; in the order of a TUPLE."""
+    """The new version of each buffer that it writes, in the order of a TUPLE."""
 
     @property
     def is_call(self) -> bool:
@@ -64,7 +66,7 @@ def placeholder(leaf: UOp, slot: int | None = None, space: AddrSpace | None = No
 
 
 def called(values: Iterable[UOp]) -> tuple[UOp, tuple[UOp, ...]]:
-    """The body of a FUNCTION that computes values, and its arguments: the versions they read."""
+    """The body of a FUNCTION that computes values, and the versions that are its arguments."""
     body = UOp(Op.TUPLE, *values)
     read = sorted({u for u in body.toposort() if u.op is Op.PARAM}, key=_slot_and_space)
     numbered: dict[UOp, UOp] = {}
@@ -92,7 +94,7 @@ class _State:
 
 
 class Steps:
-    """The steps of a program: for each value and location the value that a reader gets."""
+    """The steps of a program, and for each value and location the value that a reader gets."""
 
     def __init__(self, root: UOp, returned: Collection[UOp], fired: Fired = unobserved) -> None:
         """`returned` are the buffers whose contents a program without a value returns."""
@@ -120,7 +122,7 @@ class Steps:
         """The BUFFER of each result, with its last version."""
 
     def initial(self) -> dict[UOp, UOp]:
-        """The buffer of each version that is an input, and of each PARAM of memory."""
+        """The buffer of each version that is an input, and that of each PARAM of memory."""
         in_memory = (u for u in self._states if u.addrspace is not None)
         memory = {placeholder(u, space=AddrSpace.GLOBAL): u for u in in_memory}
         return memory | {states[0].version: u for u, states in self._states.items()}
@@ -182,14 +184,14 @@ class Steps:
         return value
 
     def contents_after_effects(self, u: UOp) -> UOp:
-        """A location AFTER effects is the value that they leave there."""
+        """A location AFTER effects is the value that they store there."""
         return viewed(u, self._contents(base_of(u), self._effects(u)), self.values)
 
     def load_contents(self, u: UOp) -> UOp:
-        """A LOAD of a location: absent elements become alt or 0."""
+        """A LOAD of a location: absent elements become the alternative, or 0."""
         contents, *others = (self.values[s] for s in u.src)
         if len(others) > 1 and contents.op is Op.INDEX and 0 not in contents.src[0].shape:
-            contents = _behind(contents, others[1])
+            contents = _gated(contents, others[1])
         split = self.validity.split(contents)
         if split.mask is not None:
             alt = others[0] if others else const(0, u.dtype)
@@ -197,8 +199,8 @@ class Steps:
         return u.with_src([contents, *others])
 
     def _copy_over(self, loads: Iterable[UOp]) -> None:
-        """Copy parts of a value to other devices: each from a buffer there to one here. What is
-        absent stays absent, by its mask.
+        """Copy parts of a value to other devices: each from a buffer there to one here. The mask
+        keeps absent elements absent.
         """
         parts: dict[UOp, Masked] = {}
         for u in loads:
@@ -242,7 +244,7 @@ class Steps:
         """The contents of a buffer after effects.
 
         They start at the last version that no other effect has changed. A CALL may have run after
-        others that are in no order with a reader: these touch none of the elements that it reads.
+        others that have no order with a reader: those write none of the elements that it reads.
         """
         on_base = [e for e in effects if base in self._written_by(e)]
         calls = {e for e in on_base if e.op is Op.CALL}
@@ -289,8 +291,8 @@ class Steps:
         return value if inside is None else UOp(Op.WHERE, inside, value, contents)
 
     def _scattered(self, view: UOp, value: UOp, inside: UOp | None) -> tuple[UOp, UOp]:
-        """The elements at their indices, which differ; an absent index is nowhere. Each place gets
-        a sum with one term, of integers, which keeps the bits of a float.
+        """The elements at their indices, which differ; an absent index is nowhere. Each place is a
+        sum with one term: of integers, which keep the bits of a float.
         """
         indices, at = [], 0
         for i in view.src[1:]:
@@ -393,10 +395,8 @@ def _crossing(order: Iterable[UOp]) -> dict[UOp, list[UOp]]:
     return {u: loads for loads in found.values() for u in loads}
 
 
-def _behind(place: UOp, gate: UOp) -> UOp:
-    """An INDEX of a value whose indices are 0 where no gate that needs them is true: behind a
-    false gate they may lie outside (D-052).
-    """
+def _gated(place: UOp, gate: UOp) -> UOp:
+    """An INDEX of a value with index 0 where the gate is false: there it may be outside (D-052)."""
     indices, at = [], 0
     for i in place.src[1:]:
         own = range(at, at := at + len(i.shape))

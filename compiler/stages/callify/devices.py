@@ -1,10 +1,9 @@
-"""A program on several devices as one whose every value is on one of them (in callify).
+"""Rewrites a program on several devices so that each value is on one of them (in callify).
 
-Each device computes its part of a value by the ops of the program, on its parts of the operands.
-What it lacks is copied, by a LOAD to it: a value on another device, and the parts that others have
-where a LOAD splits anew or a REDUCE folds the shards. Inputs and results that are split are whole
-on the first device; so is what names none. What is computed from constants is computed where it is
-used.
+Each device computes its part of a value by the ops of the program, on its parts of the operands. A
+LOAD copies what it lacks: a value on another device, or the parts of others if a LOAD splits anew
+or a REDUCE folds the shards. Split inputs and results are whole on the first device; so are values
+that name no device. A value of constants is computed where it is used.
 """
 
 from __future__ import annotations
@@ -42,8 +41,10 @@ def is_on_several(root: UOp) -> bool:
 
 
 def on_single_devices(root: UOp) -> UOp:
-    """A program without FUNCTIONs, with every value on one device. LackingError for kernels, and
-    UnsupportedError for addresses, and for what is split where its size is not fixed.
+    """A program without FUNCTIONs, with every value on one device.
+
+    LackingError for kernels; UnsupportedError for addresses, and for a split value without a fixed
+    size.
     """
     order, names = root.toposort(), devices_of(root)
     for u in order:
@@ -112,8 +113,8 @@ class _Parts:
         return local_node(u, parts, of.index(name) if of else 0)
 
     def _leaf(self, u: UOp, name: str) -> UOp:
-        """The part of an input or buffer. Of what is split the whole is on the first device; a
-        buffer has a part in memory on each other one.
+        """The part of an input or buffer. A split one is whole on the first device; each other
+        device has memory for its part of a buffer.
         """
         arg = arg_of(u, ParamArg, BufferArg)
         if not isinstance(u.device, tuple):
@@ -166,8 +167,8 @@ class _Parts:
         return UOp(Op.RESHAPE, folded, dims(u.shape))
 
     def _whole(self, u: UOp) -> UOp:
-        """A result: joined on the first device, or where it is whole: of several devices on the
-        last one, to which it has been copied.
+        """A result: joined on the first device, or where it is whole. On several devices that is
+        the last one, which it has been copied to.
         """
         places = places_of(u.device) or (self._home,)
         if shards(u) == 1:

@@ -56,8 +56,8 @@ RULES = (inline_functions.__name__, on_single_devices.__name__, *DEVICE_VIEWS.na
 
 
 def _is_called(function: UOp) -> bool:
-    """Whether a FUNCTION stays one: it is to be precompiled, and has no memory of its own, and no
-    variables, whose numbers its results would depend on.
+    """Whether a FUNCTION stays one: it is to be precompiled, has no memory of its own, and no
+    variables, since its results would depend on their numbers.
     """
     body = toposort([function.src[0]], _outside_kernels)
     has_memory = any(u.op in (Op.BUFFER, Op.STORE, Op.CALL) for u in body)

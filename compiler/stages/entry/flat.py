@@ -1,8 +1,8 @@
-"""Rewrites kernels over shaped memory to row-major addresses (in front of the stages).
+"""Rewrites kernels over shaped memory to row-major addresses (before the stages).
 
 `INDEX(PARAM[2,3], i, j)` becomes `INDEX(PARAM[6], i * 3 + j)`: the stages see flat memory alone. A
-place that leaves axes over, and memory that an access names whole, are vectors of places. So what
-is computed on them is a vector too, of the elements in row-major order.
+place with fewer indices than axes becomes a vector of places, and so does memory that is accessed
+whole. A value computed from it is a vector too, of the elements in row-major order.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Flat:
         self._of: dict[UOp, UOp] = {}
 
     def new(self, u: UOp) -> UOp:
-        """The new node; that of a constant need not be an instruction."""
+        """The rewritten node. Constants need not be instructions."""
         if u not in self._of:
             self._of[u] = self._rewritten(u)
         return self._of[u]

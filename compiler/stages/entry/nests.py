@@ -1,5 +1,4 @@
-"""Splits kernels whose STOREs run in different work items, a kernel for each (in front of the
-stages).
+"""Splits a kernel whose STOREs run in different work items (before the stages).
 
 A launch has one grid. STOREs under GLOBAL RANGEs of their own become kernels that run one after the
 other, in an order that AFTERs and reads allow. Loops of one work item stay in one kernel.
@@ -24,7 +23,7 @@ from uop.spec.uop import UOp
 from uop.spec.walk import outside_bodies, rebuild, toposort
 
 Fits = Callable[[UOp], bool]
-"""Whether the kernel of a CALL runs in one launch as it is."""
+"""Returns whether the kernel of a CALL runs in one launch without a split."""
 
 
 def split_nests(root: UOp, fits: Fits) -> UOp:
@@ -57,7 +56,7 @@ def _loops_to_fold(u: UOp) -> list[UOp]:
 
 
 def _apart(body: UOp) -> UOp:
-    """Give each loop behind the first one of a RANGE a RANGE of its own, and each fold one of a
+    """Give each loop over a RANGE, except the first, a RANGE of its own, and each fold one of a
     type that folds.
     """
     order = body.toposort()
@@ -103,7 +102,7 @@ class _Nest:
 
     writes: tuple[UOp, ...]
     accesses: tuple[UOp, ...]
-    """These, and the LOADs that they need."""
+    """Its STOREs, and the LOADs that they need."""
     loops: frozenset[UOp]
     """The RANGEs around them that are no work items."""
 
@@ -160,8 +159,8 @@ def _around(order: Sequence[UOp]) -> dict[UOp, frozenset[UOp]]:
 
 
 def _are_separable(nests: Sequence[_Nest], call: UOp) -> bool:
-    """Whether no two nests meet in memory of a work item or group, or in each iteration of a loop
-    that is around both.
+    """Whether no two nests share memory of a work item or group, or, in a loop around both, memory
+    that one of them writes.
     """
     for one, other in combinations(nests, 2):
         shared = one.touches(call) & other.touches(call)
@@ -174,8 +173,8 @@ def _are_separable(nests: Sequence[_Nest], call: UOp) -> bool:
 
 
 def _predecessors(nests: Sequence[_Nest], call: UOp) -> dict[_Nest, set[_Nest]]:
-    """The nests that must run before each: those that it waits for, and those that read what it
-    stores to only after this read. What nothing orders is elsewhere in memory (D-053).
+    """The nests that must run before each: those that it waits for, and those that read its target
+    before it stores there. Nests without an order access different memory (D-053).
     """
     before: dict[_Nest, set[_Nest]] = {nest: set() for nest in nests}
     known = {w: frozenset(w.toposort()) for nest in nests for w in nest.writes}

@@ -65,9 +65,7 @@ class _Elements:
     """The new nodes so far, and the elements of each old node in them."""
 
     def __init__(self, read: set[UOp], next_id: int) -> None:
-        """`read` is the memory that is read in no order but that of data; RANGEs have lower ids
-        than `next_id`.
-        """
+        """`read` is the memory whose reads only data orders; RANGEs have ids below `next_id`."""
         self.listing = Listing()
         self._read, self._next_id = read, next_id
         self.of: dict[UOp, tuple[UOp, ...]] = {}

@@ -1,4 +1,4 @@
-"""What comes before the stages: a program in the ops and forms that they take."""
+"""Rewrites that run before the stages: a program gets the ops and forms that they take."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from uop.spec.uop import UOp, checked_root
 
 
 def to_core_ops(root: UOp) -> UOp:
-    """A program in core ops and MIN, with the numbers of its BINDs and variables without names."""
+    """A program in core ops and MIN. A BIND becomes its number, and variables lose their names."""
     named = [u for u in checked_root(root).toposort() if is_variable(u) and u.tag is not None]
     unnamed = root.substitute({v: UOp(Op.PARAM, *v.src, arg=v.arg) for v in named})
     # Stages take these; select decomposes MIN for a target without it.
@@ -27,10 +27,10 @@ def to_core_ops(root: UOp) -> UOp:
 
 def enter(root: UOp, linear: Callable[[UOp], UOp]) -> UOp:
     """The program that the stages see: a LINEAR for each PROGRAM, flat memory in kernels, a kernel
-    for STOREs in work items of their own, and no vectors in graphs.
+    for each group of STOREs with work items of their own, and no vectors in graphs.
 
-    Beside ops on whole tensors `linear` makes a LINEAR of the kernel of each CALL: such a program
-    begins at the first stage.
+    In a program that also has ops on whole tensors, `linear` makes a LINEAR of the kernel of each
+    CALL: such a program begins at the first stage.
     """
     root = rewrite(root, ENTERED) if any(u.tag == IN_WARP for u in root.toposort()) else root
     root = split_nests(flatten_memory(without_binaries(root)), fits_one_launch)
@@ -43,7 +43,7 @@ def enter(root: UOp, linear: Callable[[UOp], UOp]) -> UOp:
 
 @rewrites(Op.BARRIER)
 def wait_for_the_group(u: UOp) -> UOp | None:
-    """Of a program that comes from outside no tag says which items of a group wait."""
+    """Drop the tag of a BARRIER: in an input program no tag says which items wait."""
     return UOp(Op.BARRIER, *u.src) if u.tag == IN_WARP else None
 
 

@@ -131,7 +131,7 @@ def pad(state: Scheduled, opt: PadTo) -> Scheduled:
 
 
 def swap(state: Scheduled, opt: Swap) -> Scheduled:
-    """Two axes exchange their numbers, and so their positions in the nest."""
+    """Two axes exchange their numbers, and so their places in the nest."""
     order = axes(state.body)
     a, b = (_axis(order, axis, SWAP_C1, opt) for axis in (opt.axis, opt.other))
     if b not in nest_of(state.body, a):

@@ -21,7 +21,7 @@ NESTING: tuple[tuple[AxisType, ...], ...] = (
     (AxisType.REDUCE,),
     (AxisType.UNROLL,),
 )
-"""The axis types from outer to inner loops; of one level, the axis of the lower id is outer."""
+"""The axis types from outer to inner loops; within a level the axis of the lower id is outside."""
 DEPTH: Mapping[AxisType, int] = {t: k for k, types in enumerate(NESTING) for t in types}
 ITEMS = (AxisType.LOCAL, AxisType.WARP)
 """The axis types whose iterations are the work items of a group."""
@@ -65,7 +65,7 @@ def count_of(ranges: Iterable[UOp]) -> int:
 
 
 def row_major(ranges: Iterable[UOp], digits: Iterable[UOp]) -> UOp:
-    """The number whose digits these are, each below the bound of its RANGE, the last the lowest."""
+    """The number with these digits, each below the bound of its RANGE, the lowest digit last."""
     number = index_const(0)
     for r, digit in zip(ranges, digits, strict=True):
         number = UOp(Op.ADD, UOp(Op.MUL, number, r.src[0]), digit)
@@ -73,7 +73,7 @@ def row_major(ranges: Iterable[UOp], digits: Iterable[UOp]) -> UOp:
 
 
 def nest_of(body: UOp, r: UOp) -> list[UOp]:
-    """The RANGEs that are closed together with this one, by a nest of ENDs or a REDUCE."""
+    """The RANGEs that end together with this one, by a nest of ENDs or a REDUCE."""
     order = body.toposort()
     users: dict[UOp, UOp] = {s: u for u in order for s in u.src[:1]}
     for u in order:
@@ -87,7 +87,7 @@ def nest_of(body: UOp, r: UOp) -> list[UOp]:
 
 
 def rebuilt(body: UOp, replaced: Mapping[UOp, Parts]) -> UOp:
-    """Replace RANGEs of a body, and nest its loops by their types and ids again."""
+    """Replace RANGEs of a body, then nest its loops by their types and ids again."""
     new: dict[UOp, UOp] = {}
 
     def nested(u: UOp, src: list[UOp]) -> UOp:

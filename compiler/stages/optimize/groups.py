@@ -1,8 +1,9 @@
 """Chooses the optimizations of a kernel for a device whose work items run in groups.
 
-Items of a group read neighbours in memory together and share LOCAL memory. A product of matrices
-has a tile of outputs in each group, whose inputs its items copy together; with few outputs to each
-fold, a group shares the fold; other kernels are those of a device without groups.
+Items of a group read neighbours in memory together and share LOCAL memory. In a product of matrices
+each group computes a tile of outputs, and its items copy the inputs of the tile together. If there
+are few outputs, the items of a group share each fold. Other kernels get the choice for a device
+without groups.
 """
 
 from __future__ import annotations
@@ -23,24 +24,26 @@ from uop.spec.uop import UOp
 BUSY = 128
 """The groups that keep a device busy."""
 SIDES = ((8, 16), (4, 16), (4, 8), (2, 8))
-"""The sides of a tile: the outputs of a work item, and the work items along it."""
+"""The possible sides of a tile: outputs per work item along it, and work items along it."""
 DEEP = 8
-"""How far a tile reaches along its fold."""
+"""The depth of a tile along its fold."""
 SHARING = 256
 """The most work items that share a fold."""
 WASTE = 8
-"""A loop is made longer by at most one of so many iterations."""
+"""A loop of n iterations is lengthened by at most n divided by this."""
 
 
 @dataclass(slots=True)
 class _Sequence:
-    """Optimizations of loops from the first to the last; the axes behind a SPLIT move by one."""
+    """Optimizations of loops from the first to the last; a SPLIT moves the later axes by one."""
 
     made: list[Optimization] = field(default_factory=list)
     splits: int = 0
 
     def add(self, number: int, padded: int, *splits: tuple[int, AxisType]) -> None:
-        """Lengthen a loop to a multiple, then split it, and each time what the last one made."""
+        """Lengthen a loop to a multiple, then split it several times: each SPLIT applies to the
+        loop that the last one made.
+        """
         axis = number + self.splits
         if padded > 1:
             self.made.append(PadTo(axis, padded))
@@ -50,7 +53,7 @@ class _Sequence:
 
 
 def chosen(body: UOp, target: Target) -> tuple[Optimization, ...]:
-    """What the compiler chooses for a kernel whose outer loops are GLOBAL; () for none."""
+    """The optimizations of a kernel whose outer loops are GLOBAL, by its target; () for none."""
     return in_groups(body, target) if target.warp > 1 else heuristic(body, target)
 
 

@@ -1,12 +1,12 @@
 """Chooses the optimizations of a kernel from the vectors and registers of a target.
 
-Two things make a kernel fast: elements that are neighbours in memory form vectors, and what several
-outputs need is read once for a tile of them. So the axis on which most accesses step by one element
-becomes vectors; in a kernel with a fold, the axes on which a read does not change become a tile of
-accumulators, for which half of the registers are; with two such axes, vectors lie along the one by
-which the result is written, unless all is read along the fold. Where the vectors lie along the
-fold, it has several accumulators too, since each addition waits for the last one. A kernel of
-little work stays as it is: to build it costs more than it takes.
+Two things make a kernel fast: neighbours in memory are accessed as vectors, and a value that
+several outputs need is read once for a tile of them. So the axis on which most accesses step by one
+element becomes vectors. In a kernel with a fold, axes on which some read does not change become a
+tile of accumulators, which gets half of the registers. With two such axes the vectors lie along the
+one by which the result is written, unless every read is along the fold. Vectors along the fold have
+several accumulators, since each addition waits for the last one. A small kernel stays as it is:
+building it costs more than it saves.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from uop.spec.properties.symbolic import variables
 from uop.spec.uop import UOp
 
 FEW = 4
-"""The steps of a long inner loop that are written out beside a tile."""
+"""The steps of a long inner loop that are written out inside a tile."""
 SHORT = 8
-"""The most iterations of an inner loop that is written out beside vectors."""
+"""The most iterations of an inner loop that is written out inside vectors."""
 LITTLE = 1 << 15
-"""The iterations of a kernel that is not worth it."""
+"""A kernel of fewer iterations is not optimized."""
 ACCUMULATORS = 4
-"""The vectors of a fold along its vectors: an addition takes as many cycles."""
+"""The accumulators of a fold along its vectors: an addition takes as many cycles."""
 SPILLED = 2
-"""So many times the registers hold the accumulators of a tile whose inputs are converted: a tile of
-half the registers, which leaves room for inputs and products, would convert them more often.
+"""A tile with converted inputs may have accumulators for so many times the registers. A tile of
+half the registers, with room for inputs and products, would convert its inputs more often.
 """
 LINE = 64
 """The bytes of a line of a cache."""
@@ -53,13 +53,13 @@ class Loop:
     steps: tuple[int | None, ...]
     """The elements that each access steps by; None where they are no constant."""
     is_written_along: bool
-    """Whether each STORE writes to neighbours."""
+    """Whether every STORE steps by one element along it."""
     is_read_along: bool
-    """Whether each LOAD that changes along it reads neighbours."""
+    """Whether every LOAD that changes along it steps by one element."""
 
     @property
     def is_inner(self) -> bool:
-        """Whether its iterations follow each other in a work item."""
+        """Whether one work item runs its iterations, one after the other."""
         return type_of(self.range) is AxisType.REDUCE
 
     @property
@@ -84,7 +84,7 @@ class _Kernel:
     loops: Sequence[Loop]
 
     def sizes(self, registers: int) -> dict[Loop, int]:
-        """The size of what is split from each loop."""
+        """The factor of the SPLIT of each loop."""
         inner = [loop for loop in self.loops if loop.is_inner]
         along = self._along_a_tile() or self._along(self.loops)
         if along is None:
@@ -109,8 +109,8 @@ class _Kernel:
         return {along: self._vectors(along, columns)} | rows | few | deep
 
     def _along_a_tile(self) -> Loop | None:
-        """In a product of matrices the loop along which the result is written: what an input reads
-        far apart, the rows of a tile share. None where all inputs are read along the fold.
+        """The loop along which a product of matrices writes its result. An input that this loop
+        reads far apart is shared by the rows of a tile. None if all inputs are read along the fold.
         """
         if any(loop.is_inner and loop.is_read_along for loop in self.loops):
             return None
@@ -134,9 +134,9 @@ class _Kernel:
         return max(fit, key=lambda loop: (neighbours(loop), not loop.is_inner), default=None)
 
     def _turned(self) -> dict[Loop, int]:
-        """A tile on two loops of which each steps by one element in other accesses than the other
-        one: a vector's length of each; but where one work item follows another, a line of the
-        cache of what is written, which is then written at once.
+        """A tile for a transpose: two loops, each of which steps by one element in accesses where
+        the other does not. Its sides are a vector. If work items run one after the other, the side
+        that is written is a line of the cache, which is then written at once.
         """
         vectors = self.target.vectors
         most = 1 if vectors is None else min(vectors.size // self._itemsize, vectors.widths[-1])
@@ -153,8 +153,8 @@ class _Kernel:
 
     def groups(self, sizes: dict[Loop, int]) -> dict[Loop, int]:
         """The work items of a group on a loop, for a tile of a transpose: they follow each other
-        along the rows that are read, so that the cache need not keep a line for long. Work items
-        of a warp read at the same time, in any order.
+        along the rows that are read, so the cache need not keep a line for long. The items of a
+        warp read at the same time, in any order.
         """
         read = [loop for loop in sizes if not loop.is_written_along]
         is_turned = len(sizes) == 2 and not any(loop.is_inner for loop in self.loops)
@@ -228,7 +228,7 @@ def _tile(loops: Sequence[Loop], most: int, registers: int) -> dict[Loop, int]:
 def _splits(
     loops: Sequence[Loop], sizes: dict[Loop, int], groups: dict[Loop, int]
 ) -> tuple[Optimization, ...]:
-    """The SPLITs of each loop; the axes behind an earlier one have moved by one."""
+    """The SPLITs of each loop; each SPLIT moves the later axes by one."""
     found: list[Optimization] = []
     for number, loop in enumerate(loops):
         axis = number + len(found)

@@ -1,9 +1,9 @@
-"""Computes once what several loops over a row have in common (in optimize).
+"""Computes once the costly values that several loops over a row share (in optimize).
 
-A new loop before them stores the values of the row, and they load these. It pays for functions
-that cost more than memory: the sum and the results of a softmax both need its exponentials. The row
-lies in LOCAL memory of a group of one work item, since iterations of a graph share no registers.
-Select makes it an array of the work item.
+A new loop before them stores these values of the row, and the others load them. That pays for
+functions that cost more than memory: the sum and the results of a softmax both need its
+exponentials. The row lies in LOCAL memory of a group of one work item, since iterations of a graph
+share no registers. Select makes it an array of the work item.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from uop.spec.uop import UOp, dims
 ALONG = (AxisType.REDUCE, AxisType.UNROLL)
 """The axes of a row."""
 AROUND = (AxisType.GLOBAL, AxisType.THREAD, AxisType.UPCAST)
-"""The other axes of a kernel with such rows, which has no groups."""
+"""The other axes of a kernel with such rows, which uses no groups."""
 MOST_BYTES = 16 << 10
-"""Half of the cache that is next to a processor: what is kept is read from there."""
+"""The most bytes of the stored rows: half of the first-level cache, which they are read from."""
 KEEP_ROW = "keep_row"
 
 
 def with_rows(body: UOp, fired: Fired) -> UOp:
-    """Keep the rows of a kernel without groups and without memory of its own."""
+    """Store the shared values of rows, in a kernel without groups and without memory of its own."""
     order = body.toposort()
     found = axes(body)
     if not _is_alone(order) or any(u.op in (Op.BUFFER, Op.AFTER, Op.WMMA) for u in order):
         return body
     fresh = 1 + max(map(id_of, found), default=0)
     new: dict[UOp, UOp] = {}
-    for slot, rows in enumerate(_alike(order, fresh)):
+    for slot, rows in enumerate(_repeated(order, fresh)):
         new |= _kept(rows, slot, fresh + slot * len(found))
     for before, after in new.items():
         fired(KEEP_ROW, before, after)
@@ -73,12 +73,12 @@ class _Row:
         return count_of((*self.outer, *self.along))
 
     def over(self, first: int) -> Mapping[UOp, UOp]:
-        """Axes like those of the row, with other ids, by what they replace."""
+        """New axes for the row, with other ids, by those that they replace."""
         return {r: ranged(r.src[0], first + k, type_of(r)) for k, r in enumerate(self.along)}
 
 
-def _alike(order: Sequence[UOp], fresh: int) -> list[list[_Row]]:
-    """The costly values that several loops compute alike, without those inside of others."""
+def _repeated(order: Sequence[UOp], fresh: int) -> list[list[_Row]]:
+    """The costly values that several loops compute, without those inside of others."""
     inside = open_ranges(order)
     written = {base_of(u.src[0]) for u in order if u.declaration.is_write}
     groups: dict[UOp, list[_Row]] = {}
@@ -102,7 +102,7 @@ def _alike(order: Sequence[UOp], fresh: int) -> list[list[_Row]]:
 
 
 def _kept(rows: Sequence[_Row], slot: int, fresh: int) -> dict[UOp, UOp]:
-    """The values of rows that are alike, read from where one more loop stores them."""
+    """The values of equal rows, read from where one more loop stores them."""
     first = rows[0]
     arg = BufferArg(slot, first.value.dtype, None, AddrSpace.LOCAL)
     memory = UOp(Op.BUFFER, dims((first.size,)), arg=arg)
@@ -112,9 +112,9 @@ def _kept(rows: Sequence[_Row], slot: int, fresh: int) -> dict[UOp, UOp]:
     effect = UOp(Op.STORE, place, first.value.substitute(over))
     for r in reversed(loops):
         effect = UOp(Op.END, effect, r)
-    behind = UOp(Op.AFTER, memory, effect)
+    after = UOp(Op.AFTER, memory, effect)
     return {
-        row.value: UOp(Op.LOAD, UOp(Op.INDEX, behind, _position(row, row.along))) for row in rows
+        row.value: UOp(Op.LOAD, UOp(Op.INDEX, after, _position(row, row.along))) for row in rows
     }
 
 
@@ -124,7 +124,7 @@ def _position(row: _Row, along: Sequence[UOp]) -> UOp:
 
 
 def in_registers(body: UOp) -> UOp:
-    """Let the only work item of a group have the LOCAL memory of the group for itself."""
+    """Give the LOCAL memory of a group with one work item to that item, as registers."""
     order = body.toposort()
     if not _is_alone(order):
         return body

@@ -1,7 +1,7 @@
 """The stage optimize: every RANGE gets its final axis type, by a sequence of optimizations.
 
-Outputs are parallel and folds serial, but for what the sequence of each kernel changes. Without
-a sequence, `chosen` chooses that of a large kernel.
+Outputs are parallel and folds serial, unless the sequence of a kernel changes that. Without a
+sequence, `chosen` chooses one for a large kernel.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Tiles in LOCAL memory: what the work items of a group read more than once, they copy there.
+"""Tiles in LOCAL memory: the work items of a group copy there what they read more than once.
 
-In optimize each iteration of the fold has a tile of its own, so nothing is written twice and a
-fold may still run in any order. In select, where the fold becomes a loop, the tiles of every other
-iteration share their place: an item that writes one has passed the barrier behind the last read.
+In optimize each iteration of the fold has a separate tile, so no element is written twice, and the
+fold may still run in any order. In select, where the fold becomes a loop, every second iteration
+uses the same memory: an item that writes a tile has passed the barrier after the last read of it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from uop.spec.uop import UOp, dims, index_const
 from uop.spec.walk import rebuild
 
 WITHIN = (AxisType.UNROLL, AxisType.LOCAL, AxisType.UPCAST, AxisType.WARP)
-"""The axes of a tile, as they lie in LOCAL memory: neighbours are read at once, as a vector by one
-work item, or as fragments by the lanes of a warp.
+"""The axes of a tile, in their order in LOCAL memory: neighbours are read at once, by one work item
+as a vector, or by the lanes of a warp as fragments.
 """
 SERIAL = (AxisType.LOOP, *FOLDED)
 MOST_BYTES = 32 << 10
-"""LOCAL memory that every device has: what OpenCL asks of one."""
+"""The LOCAL memory that every device has: OpenCL requires it."""
 MOST_COPIES = 16
-"""The most elements of a tile that a work item copies, which it holds in registers."""
+"""The most elements of a tile that a work item copies: it holds them in registers."""
 ROW = 4
 """The most neighbours that a work item copies."""
 COPY_TILE = "copy_tile_to_local"
@@ -61,7 +61,7 @@ class _Tile:
     """The elements that LOADs read in an iteration of a fold, over all items of a group."""
 
     loads: tuple[UOp, ...]
-    """One LOAD, or those of a fragment, which lie side by side."""
+    """One LOAD, or the LOADs of a fragment, which are neighbours in memory."""
     fold: UOp
     """The RANGE of the fold."""
     within: tuple[UOp, ...]
@@ -73,11 +73,11 @@ class _Tile:
 
     @property
     def nbytes(self) -> int:
-        """What it takes in select, where there are two."""
+        """The bytes of both of its places in select."""
         return 2 * self.size * self.loads[0].dtype.itemsize
 
     def places(self, memory: UOp, digits: Iterable[UOp]) -> list[UOp]:
-        """Where each of its LOADs finds its element."""
+        """The place from which each of its LOADs reads."""
         first = UOp(Op.MUL, self.fold, index_const(self.size))
         position = UOp(Op.MUL, row_major(self.within, digits), index_const(len(self.loads)))
         start = UOp(Op.ADD, first, position)
@@ -87,8 +87,8 @@ class _Tile:
         ]
 
     def in_memory_order(self) -> list[UOp]:
-        """Its axes by the steps that the LOADs make along them, the smallest last; the lanes of a
-        warp, which read near each other in no such steps, behind them.
+        """Its axes by the steps that the LOADs make along them, the smallest last. The lanes of a
+        warp follow: their reads are near each other, but not in such steps.
         """
         terms, _ = linear_form(self.loads[0].src[0].src[1])
         steps = {r: terms.get(r, 1 << 62) for r in self.within if type_of(r) is not AxisType.WARP}
@@ -155,7 +155,7 @@ class _Copies:
         yield from ((load,) for load in loads)
 
     def _copied(self, tiles: Sequence[_Tile], slot: int) -> dict[UOp, UOp]:
-        """The LOADs of some tiles of one fold, behind one barrier, by what they replace."""
+        """The LOADs of the tiles of one fold, after one barrier, by the LOADs that they replace."""
         memories = [_memory(tile, slot + k) for k, tile in enumerate(tiles)]
         effects = [self._copy(t, m) for t, m in zip(tiles, memories, strict=True)]
         barrier = UOp(Op.BARRIER, *effects)
@@ -168,7 +168,7 @@ class _Copies:
         return new
 
     def _copy(self, tile: _Tile, memory: UOp) -> UOp:
-        """Each item copies some neighbours, then as many behind those of the last item."""
+        """Each item copies some neighbours, then as many after those of the last item."""
         order = tile.in_memory_order()
         copies = count_of(tile.within) // count_of(self.items)
         is_row = type_of(order[-1]) is not AxisType.WARP
@@ -225,7 +225,7 @@ def _digits(number: UOp, counts: Sequence[int]) -> list[UOp]:
 
 
 def in_two_parts(body: UOp) -> UOp:
-    """Let every other iteration of a fold use the same part of its LOCAL memory."""
+    """Let every second iteration of a fold use the same part of its LOCAL memory."""
     order = body.toposort()
     smaller: dict[UOp, UOp] = {}
     turns: dict[UOp, UOp] = {}
@@ -249,7 +249,7 @@ def in_two_parts(body: UOp) -> UOp:
 
 def _fold_of(memory: UOp, places: Sequence[UOp], order: Sequence[UOp]) -> UOp | None:
     """The RANGE of the only loop around all accesses to a memory, if it has three iterations or
-    more, and each writes its own part of the memory in front of a barrier and reads it behind.
+    more. Each iteration writes its own part of the memory before a barrier, and reads it after.
     """
     inside = open_ranges(order)
     alone = _only_loops(order, inside)

@@ -1,11 +1,13 @@
-"""Folds of tensors in blocks, as rules on the graph of a function (in rangeify).
+"""Computes long folds and scans in blocks, by rules on the graph of a function (in rangeify).
 
 A scan gives each element the fold of all elements up to it. As a graph it is a REDUCE of a square
-with one neutral half, so its work grows with the square of its size. In blocks, an element folds
-what is before it in its block, and the folds of the blocks before, which are a scan again.
+of which one half is neutral, so its work grows with the square of its size. In blocks, an element
+folds the elements before it in its block, and the folds of the blocks before, which are a scan
+again.
 
-A large fold to few elements folds parts, which run in parallel, and then these. The order of a fold
-is free: for integers it changes nothing, for floats nothing that the spec rejects.
+A large fold to few elements becomes a fold of parts, which run in parallel, and a fold of their
+results. The order of a fold is free: for integers it changes nothing, for floats nothing that the
+spec rejects.
 """
 
 from __future__ import annotations
@@ -27,11 +29,11 @@ from uop.spec.uop import UOp, dims
 from uop.spec.walk import toposort
 
 BLOCK = 8
-"""The elements of a block of a scan: its square, written out, is one vector that grows."""
+"""The elements of a block of a scan: its square, unrolled, is one growing vector."""
 LONG = 128
-"""The most elements of a scan that is computed as a square."""
+"""A scan of up to so many elements is computed as a square."""
 LARGE = 1 << 19
-"""A fold of as many elements gains more by parts than the second kernel costs."""
+"""From so many elements on, a fold gains more by parts than a second kernel costs."""
 FEW = 256
 """So many results keep the cores busy without parts."""
 PARTS = 1024
@@ -93,7 +95,7 @@ class _Scan:
     row: UOp
     """What is scanned, along its last axis."""
     is_backward: bool
-    """Whether an element folds what is behind it, not before it."""
+    """Whether an element folds the elements after it, not those before it."""
     order: tuple[int, ...]
     """The axes of the square: those of the rows, then the one that is kept, then the folded one."""
 
@@ -162,7 +164,7 @@ def _whole_row(square: _Square, nothing: UOp) -> int | None:
     """The row of the square of a scan that holds all elements: the last one or the first one.
 
     None for other squares. In row i of that of a scan, element j is x[j] or x[i + j - c] in one
-    half, and nothing in the other one.
+    half, and neutral in the other one.
     """
     u, conditions = square.element, list[UOp]()
     if u.op is Op.WHERE and u.src[2] is nothing:
@@ -182,7 +184,7 @@ class _Half:
     """The half of a square in which there are elements."""
 
     whole: int
-    """The row that lies in it."""
+    """The whole row that it contains."""
     is_window: bool
     """Whether rows are windows of one row, each one element later; else they are equal."""
 

@@ -42,8 +42,8 @@ class Element:
 
 
 Steps = Generator[Element, UOp, UOp]
-"""A rule as a coroutine: it yields the elements whose scalars it needs, and returns its scalar. So
-rules do not call each other, and the depth of a graph is not limited by the stack.
+"""A rule is a coroutine: it yields the elements whose scalars it needs, and returns its scalar. So
+rules do not call each other, and the stack does not limit the depth of a graph.
 """
 
 
@@ -59,8 +59,9 @@ class _Started:
 class Lowering(Indices):
     """Lowers one kernel: holds its PARAMs, its RANGEs, and a cache of lowered elements.
 
-    A tensor for which `stored` returns a buffer is read from it; others are computed. Kernels of a
-    program share the rewriter that simplifies: their index arithmetic is much the same.
+    A tensor is read from the buffer that `stored` returns for it; one without a buffer is computed.
+    The kernels of a program share the rewriter that simplifies, since their index arithmetic is
+    similar.
     """
 
     def __init__(
@@ -143,7 +144,7 @@ class Lowering(Indices):
         """A marker has the elements of its operand."""
         return (yield Element(e.tensor.src[0], e.at, e.gate))
 
-    def load_behind_gate(self, e: Element) -> Steps:
+    def load_where_gate(self, e: Element) -> Steps:
         """LOAD(buf, alt, gate) of tensors. A false gate accesses nothing (D-052)."""
         u = e.tensor
         if len(u.src) < 3:
@@ -171,7 +172,7 @@ class Lowering(Indices):
         return (yield Element(e.tensor.src[0], at, e.gate))
 
     def reshape_into_index(self, e: Element) -> Steps:
-        """The index of the same row-major position."""
+        """The index in the operand of the same row-major position."""
         old, new = e.tensor.src[0].shape, e.tensor.shape
         return (yield Element(e.tensor.src[0], self.reshaped(e.at, new, old), e.gate))
 
@@ -210,7 +211,7 @@ class Lowering(Indices):
         return UOp(Op.WHERE, inside, value, zero)
 
     def index_by_elements(self, e: Element) -> Steps:
-        """Indices are data, which is not read where the gate is false: there the index is 0."""
+        """Indices are data. They are not read where the gate is false: there the index is 0."""
         source, *indices = e.tensor.src
         at, used = [], 0
         for i in indices:
@@ -348,7 +349,7 @@ RULES: Mapping[Op, Rule] = {
     Op.STACK: Lowering.stack_as_choice,
     Op.BITCAST: Lowering.bitcast_as_bits,
     Op.REDUCE: Lowering.reduce_over_ranges,
-    Op.LOAD: Lowering.load_behind_gate,
+    Op.LOAD: Lowering.load_where_gate,
     Op.GETADDR: Lowering.address_in_memory,
     **dict.fromkeys(ops_of("marker"), Lowering.drop_marker),
     **dict.fromkeys(ELEMENTWISE, Lowering.compute_on_elements),

@@ -1,4 +1,4 @@
-"""Sites: where a kernel reads a value, as the loops on which its index depends (in rangeify)."""
+"""Sites: where a kernel reads a value, as the loops that its index depends on (in rangeify)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uop.spec.registry import Sizes
 from uop.spec.uop import UOp
 
 SYMBOLIC = 64
-"""What a size that depends on variables counts as."""
+"""The number that a size which depends on variables counts as."""
 
 Axes = frozenset[int]
 NONE: Axes = frozenset()
@@ -38,19 +38,21 @@ def operands(u: UOp) -> Sequence[UOp]:
 
 @dataclass(slots=True, eq=False)
 class Kernel:
-    """A kernel: a loop for each axis of a shape but those of one element, and what it stores."""
+    """A kernel: a loop for each axis of a shape that has more than one element, and the values it
+    stores.
+    """
 
     shape: Sizes
     loops: tuple[int | None, ...]
     """The loop over each axis; None for an axis of one element."""
     outer: Axes
-    """The loops whose iterations run in parallel; in them the others run one by one."""
+    """The loops that run in parallel; the others run inside them, one iteration at a time."""
     values: dict[UOp, tuple[int | None, ...]] = field(default_factory=dict)
-    """What it stores: for each axis of a value the loop that counts its elements."""
+    """The values it stores: for each axis of a value the loop that counts its elements."""
     depth: int = 0
-    """Greater than that of each kernel that reads what it stores."""
+    """Greater than the depth of each kernel that reads a value from it."""
     is_fed: bool = False
-    """Whether it reads what another kernel stores."""
+    """Whether it reads a value that another kernel stores."""
     folds: int = 0
 
     @property
@@ -70,7 +72,7 @@ class Site:
 
 
 class Loops:
-    """The loops of all kernels, and the sites that ops make of theirs."""
+    """The loops of all kernels, and the site of each operand, by that of the op."""
 
     def __init__(self) -> None:
         self._dims: list[int | UOp] = []
@@ -96,8 +98,8 @@ class Loops:
         return math.prod(length(self._dims[loop]) for loop in loops)
 
     def evaluations(self, site: Site) -> float:
-        """How often a value is computed at a site. A loop computes what does not depend on it once,
-        before it starts; parallel iterations know nothing of each other.
+        """How often a value is computed at a site. A loop computes a value that does not depend on
+        it once, before it starts; parallel iterations share no value.
         """
         return self.iterations(site.kernel.outer | self.around(site))
 

@@ -1,25 +1,25 @@
-"""Splits a function into kernels: what each computes, and what is stored (in rangeify).
+"""Splits a function into kernels, and decides which values are stored (in rangeify).
 
 A walk from the results to the inputs gives each value the sites at which kernels read it. A value
-with one site, whose elements are each computed once, stays in the kernel that reads it: the ops
-behind a fold, and those before it, whatever moves in between. So does one that is cheaper to
-compute again than to store.
+with one site, whose elements are each computed once, stays in the kernel that reads it: so do the
+ops before and after a fold, through any movement ops. A value that is cheaper to compute again than
+to store stays too.
 
 A kernel computes its elements in parallel, and parallel iterations share nothing. If the elements
 of a row need the same costly values, such as their maximum or a sum, the kernel is one of rows: its
-parallel loops are the rows, each computes what it shares once, and a loop inside computes the
-elements one by one. That takes little longer than the shared values do, which would be computed row
-by row too; so it is done where the elements of a row cost no more than these, and where the rows
-are many, or short. Elsewhere what is shared is stored.
+parallel loops are the rows. Each computes the shared values once, then the elements one by one in a
+loop inside. That takes little longer than the shared values alone, which are computed row by row in
+any case. So rows are used if the elements of a row cost no more than the shared values, and if the
+rows are many, or short. Otherwise the shared values are stored.
 
-A stored value is computed by a kernel that computes each of its elements anyway, if there is one
-that need not wait for another reader of it, or else by a kernel of its own. Results of one shape
-that need no folds share a kernel. So the kernels are linear in the size of the graph, however often
-it uses its nodes.
+If a kernel computes each element of a stored value anyway, and need not wait for another reader of
+it, that kernel stores it; else a separate kernel does. Results of one shape that need no folds
+share a kernel. So the number of kernels is linear in the size of the graph, however often it uses
+its nodes.
 
 Costs count ops on one element. A stored value is computed and written once, and loaded by each
-reader; any other is computed at each index that it is read at. So a value is stored if what is
-computed too often costs more than a store of each element and all of its loads.
+reader; any other is computed at each index that it is read at. So a value is stored if repeated
+work costs more than one store of each element and all its loads.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from uop.spec.walk import toposort
 
 SEVERAL = 16
 MEMORY = 8
-"""A store or a load of one element. What costs no more than this is never stored."""
+"""The cost of a store or a load of one element. A value that costs no more is never stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +45,17 @@ class Costs:
     """The costs of the values of a function."""
 
     views: Collection[UOp]
-    """The views of inputs, which are read from the memory of these."""
+    """The views of inputs: they are read from the memory of the inputs."""
     weights: Mapping[UOp, float]
-    """The cost of an element, computed from inputs and from values that are stored in any case."""
+    """The cost of an element, computed from inputs and from values that are always stored."""
     folding: Collection[UOp]
-    """The values that a fold is computed for, which is not stored in any case."""
+    """The values that need a fold that is not always stored."""
 
     def is_light(self, u: UOp) -> bool:
         return self.weights[u] <= MEMORY
 
     def is_recomputed(self, u: UOp, evaluations: float) -> bool:
-        """Whether so many evaluations cost less than to store the elements and to load them."""
+        """Whether so many evaluations cost less than a store of the elements and the loads."""
         elements = count(u.shape)
         if evaluations <= elements or self.is_light(u):
             return True
@@ -99,8 +99,8 @@ def _own(u: UOp) -> float:
 
 
 def _copies(order: Sequence[UOp]) -> Mapping[UOp, float]:
-    """How often each element is read, seen from its readers and through views, if each of them is
-    computed once.
+    """How often each element is read by its readers, through views, if each reader is computed
+    once.
     """
     copies: dict[UOp, float] = dict.fromkeys(order, 0)
     in_place: set[UOp] = set()
@@ -123,18 +123,18 @@ OUTPUTS = 16
 MOST_FOLDS = 16
 """The most costly folds of a kernel, for the same reason."""
 INDICES = 8
-"""The most indices at which a view of a computed value is read, without being stored."""
+"""A view of a computed value is computed again at up to so many indices, and not stored."""
 SLACK = 4
-"""The elements of a row may cost so many times what the row shares."""
+"""The elements of a row may cost so many times as much as the values that the row shares."""
 SHORT_ROW = 1 << 14
-"""A row of up to so many elements may be computed one by one, however few the rows are."""
+"""A row of up to so many elements may be computed one by one, however few rows there are."""
 MANY_ROWS = 128
 """So many rows keep a device busy, however long they are."""
 BUSY = 1 << 14
-"""A kernel of so many parallel iterations gains nothing by more of them."""
+"""With so many parallel iterations a kernel gains nothing from more."""
 COSTLY_FOLD = 64
-"""A fold that costs as much is stored rather than computed inside another one, if the kernel of the
-other one has less than `BUSY` parallel iterations: then its elements are computed in parallel.
+"""A fold of this cost is not computed inside another one if the kernel of that one has fewer than
+`BUSY` parallel iterations: it is stored, so that its elements are computed in parallel.
 """
 
 
@@ -143,7 +143,7 @@ class Partition:
     """The kernels of a function."""
 
     kernels: Sequence[Kernel]
-    """In an order in which they may run."""
+    """The kernels, in an order in which they may run."""
     stored: Collection[UOp]
     """The values that kernels read from memory."""
 
@@ -227,8 +227,8 @@ class _Walk:
         return False
 
     def _rows(self, u: UOp, sites: Sequence[Site]) -> Axes:
-        """The parallel loops of a kernel of rows, in each of which a value is computed once; those
-        that it has, if it had better be none of rows.
+        """The parallel loops of a kernel of rows, in each of which a value is computed once; its
+        present loops if rows do not pay.
         """
         kernel = sites[0].kernel
         shared = kernel.outer & NONE.union(*map(self._loops.around, sites))
@@ -252,8 +252,8 @@ class _Walk:
         return is_slow or kernel.folds >= MOST_FOLDS
 
     def _hosted(self, u: UOp, sites: Sequence[Site], loading: Sequence[Site]) -> Site:
-        """Give a value to a kernel that stores it, and return the site there; the others that are
-        loading read it from memory.
+        """Let a kernel store a value, and return the site there; the other readers load it from
+        memory.
         """
         own: Site | None = None
         for site in sorted(sites, key=lambda s: -s.kernel.depth):

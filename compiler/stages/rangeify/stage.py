@@ -1,8 +1,8 @@
 """The stage rangeify: splits the function into kernels, and lowers each to scalars over RANGEs.
 
-A value is stored between kernels only where to compute it again costs more than a store and its
-loads (`split`). So the ops behind a fold, and those before it, are in its kernel. Views of inputs
-are never stored. In a kernel movement ops are index arithmetic, and PAD is a gate (`lower`).
+A value is stored between kernels only if computing it again costs more than a store and its loads
+(`split`). So the ops before and after a fold are in its kernel. Views of inputs are never stored.
+In a kernel movement ops are index arithmetic, and PAD is a gate (`lower`).
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def rangeify(root: UOp, fired: Fired = unobserved) -> UOp:
 
 
 def _as_folded(u: UOp) -> UOp:
-    """A result without the last views that keep the order of its elements, if it has folds: it is
-    stored in the shape of these, as loops over another one divide.
+    """A result without its last views, if they keep the order of its elements and it has folds: it
+    is stored in the shape of the folds, since loops over another shape would divide.
     """
     v = u
     while v.op is Op.RESHAPE or (v.op is Op.PERMUTE and _keeps_order(v)):

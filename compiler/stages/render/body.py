@@ -1,4 +1,4 @@
-"""The text of a kernel while it is written: statements, names of nodes, open blocks (in render)."""
+"""The text of a kernel under construction: statements, names of nodes, open blocks (in render)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
 
 BYTES = (4, 8, 16)
-"""The sizes of the copies from GLOBAL to LOCAL memory that a device does on its own: a work item
-begins them, and waits for its own before the barrier after which they are read.
+"""The sizes of the copies from GLOBAL to LOCAL memory that a device does asynchronously: a work
+item starts them, and waits for its own before the barrier after which they are read.
 """
 
 
@@ -84,16 +84,16 @@ class Body:
     whole: set[UOp] = field(default_factory=set)
     """The registers that are one variable: a vector or a scalar."""
     inside: set[UOp] = field(default_factory=set)
-    """The indices that their user contains as an expression."""
+    """The indices that are written inside the expression of their user."""
     starts: set[UOp] = field(default_factory=set)
-    """The registers whose first value comes with their declaration."""
+    """The registers that are declared with their first value."""
     copies: dict[UOp, UOp] = field(default_factory=dict)
-    """The STOREs that the device does on its own, with what they copy."""
+    """The STOREs that the device does asynchronously, each with the LOAD of its value."""
     count: int = 0
 
     @classmethod
     def of_kernel(cls, linear: UOp, dialect: Dialect) -> Body:
-        """An empty text of a kernel, which knows how its nodes are written."""
+        """An empty text of a kernel, with the spelling of its nodes."""
         block = blocks_of(linear)
         places = [u for u in linear.src if u.op is Op.INDEX and u.addrspace is AddrSpace.REG]
         parts = {base_of(u) for u in places if not _is_whole(u)}
@@ -157,7 +157,7 @@ class Body:
         return self.vectors.type(u.dtype, u.shape[0]) if u.shape else scalar_type(u)
 
     def made(self, u: UOp, elements: Sequence[str]) -> str:
-        """A vector of these elements; one alone is all of them in languages that spread it."""
+        """A vector of these elements. Where the language spreads it, one element stands for all."""
         spelling = self.vectors
         if len(set(elements)) == 1 and spelling.spreads:
             elements = elements[:1]

@@ -19,7 +19,7 @@ def param_name(u: UOp) -> str:
 
 
 def size_text(u: UOp) -> str:
-    """A size as one expression: numbers, variables and the arithmetic on them."""
+    """A size as one expression of numbers, variables and arithmetic on them."""
     if isinstance(u.arg, ConstArg):
         return literal(u.arg.dtype, u.arg.bits)
     if is_variable(u):
@@ -43,7 +43,7 @@ def _fits(u: UOp) -> bool:
 
 
 def is_plain(u: UOp) -> bool:
-    """Whether the operator of C gives the result of arithmetic on indices."""
+    """Whether the operator of C computes this arithmetic on indices exactly."""
     if u.op in (Op.IDIV, Op.MOD):
         x, divisor = (s.min_max for s in u.src)
         return x is not None and divisor is not None and x.min >= 0 and divisor.min > 0
@@ -69,7 +69,9 @@ def blocks_of(linear: UOp) -> dict[UOp, int]:
 
 
 def written_inside(linear: UOp, block: Mapping[UOp, int]) -> set[UOp]:
-    """The indices that their only user contains as an expression, next to it in the same block."""
+    """The indices that are written inside the expression of their only user, the next instruction
+    of the same block.
+    """
     users: dict[UOp, list[UOp]] = {}
     for u in linear.src:
         for s in u.src:

@@ -1,7 +1,8 @@
-"""The launch size of a kernel, read off its SPECIALs.
+"""The launch size of a kernel, from its SPECIALs.
 
-A kernel that uses workgroups (by local ids, LOCAL memory or a BARRIER) is launched with exactly the
-workgroups that it requires. Any other kernel has a number of work items, which the launch groups.
+A kernel uses workgroups if it has local ids, LOCAL memory or a BARRIER; it is launched with exactly
+the workgroups that it requires. Any other kernel has a number of work items, which the launch puts
+into groups.
 """
 
 from __future__ import annotations

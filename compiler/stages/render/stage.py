@@ -52,7 +52,9 @@ def kernel_names(root: UOp) -> dict[UOp, str]:
 
 
 def named(written: Mapping[UOp, UOp | None]) -> dict[UOp, str]:
-    """The names of kernels: their number, and the shape of the first buffer that each writes."""
+    """The names of kernels, made of their number and the shape of the first buffer that each
+    writes.
+    """
     found = {}
     for number, (linear, u) in enumerate(written.items()):
         shape = u.shape if u is not None else ()
@@ -143,11 +145,11 @@ def render_bundle(
     dialect: Dialect,
     grouped: Sequence[BundledKernel] = (),
 ) -> str:
-    """Render many kernels as one, with a switch over their number: it builds many times faster.
+    """Render many kernels as one, with a switch over their number: that builds many times faster.
 
     The kernel takes the arena and the first number. Each workgroup, of one work item, runs one of
-    the kernels, with a loop over its work items. Kernels that use workgroups cannot be such a
-    loop: each is rendered on its own, and takes the arena.
+    the kernels, in a loop over its work items. A kernel that uses workgroups cannot be such a loop:
+    it is rendered separately, and takes the arena.
     """
     cases = []
     for number, kernel in enumerate(kernels):
@@ -218,7 +220,7 @@ def params(linear: UOp) -> list[UOp]:
 
 @kept_with_root
 def numbers(linear: UOp) -> tuple[UOp, ...]:
-    """The variables of a kernel: the arguments behind its memory."""
+    """The variables of a kernel: the arguments that follow its memory."""
     found = {u for u in linear.src if u.op is Op.PARAM and is_variable(u)}
     return tuple(sorted(found, key=lambda u: slot_of(u)))
 

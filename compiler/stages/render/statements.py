@@ -107,7 +107,7 @@ def _elementwise(body: Body, u: UOp) -> None:
 def _is_seen_through(u: UOp) -> bool:
     """Whether a workaround needs a function that no compiler sees through."""
     if u.op is Op.WHERE:
-        # Workaround copy-beside-constant: two instructions that ptxas does not join.
+        # Workaround copy-or-constant: two instructions that ptxas does not join.
         return u.dtype is dtypes.float32 and any(s.op is Op.CONST for s in u.src)
     # Workaround negation-of-int16: a compiler of C may turn these into a negation.
     may_negate = u.op in (Op.NEG, Op.ADD, Op.SUB, Op.MUL, Op.MULACC)
@@ -115,8 +115,8 @@ def _is_seen_through(u: UOp) -> bool:
 
 
 def _is_related(u: UOp) -> bool:
-    """Whether an operand of the result's dtype is computed from another one, or is an element of a
-    vector that is.
+    """Whether an operand of the dtype of the result is computed from another operand, or is an
+    element of a vector that is.
     """
     whole = [s.src[0] if s.op is Op.INDEX and s.addrspace is None else s for s in u.src]
     return any(a in b.src for a in whole for b in whole if b.dtype is u.dtype)

@@ -32,11 +32,11 @@ from uop.spec.walk import rebuild
 GROUPS = (AxisType.GLOBAL, AxisType.THREAD)
 GROUP_REDUCE = AxisType.GROUP_REDUCE
 IN_WARP = "in warp"
-"""The tag of a BARRIER at which the items of a warp need to wait for each other alone."""
+"""The tag of a BARRIER for the items of a warp alone."""
 
 
 def launched(body: UOp, warp: int) -> UOp:
-    """Replace parallel RANGEs by digits of the workgroup number and of the local id; a kernel
+    """Replace parallel RANGEs by digits of the workgroup number and of the local id. A kernel
     without local axes has groups of one work item. `warp` is the number of items in a warp.
     """
     order = body.toposort()
@@ -83,8 +83,8 @@ def _shared(u: UOp) -> list[UOp]:
 
 
 def _shared_writes(order: Sequence[UOp], folds: Sequence[UOp]) -> list[UOp]:
-    """The GROUP_REDUCEs around a STORE that the items which share the folds share too; around any
-    other STORE the iterations are work items like others of the group.
+    """The GROUP_REDUCEs around a STORE that is shared by the items that share the folds. Around any
+    other STORE their iterations are ordinary work items of the group.
     """
     inside = open_ranges(order)
     found: dict[UOp, None] = {}
@@ -107,9 +107,9 @@ def _sharing(folds: Sequence[UOp]) -> int:
 def _through_memory(
     body: UOp, folds: Sequence[UOp], item: UOp, shared: Sequence[UOp], warp: int
 ) -> UOp:
-    """Each work item folds its part, and combines it with those of others through LOCAL memory, in
-    as many steps as the logarithm of their number. Then all have the result: they share what is
-    stored in loops of as many iterations, and the first of them stores anything else.
+    """Each work item folds its part, then combines it with the parts of others through LOCAL
+    memory, in a logarithmic number of steps. Then all have the result: they share the STOREs in
+    loops of as many iterations, and the first item does all others.
     """
     order = body.toposort()
     inside = open_ranges(order)
@@ -151,19 +151,20 @@ class _Sharing:
     item: UOp
     """The number of a work item in the group."""
     count: int
-    """How many share the fold."""
+    """The number of work items that share the fold."""
     slot: int
     """The slot of their LOCAL memory."""
     loop: int
-    """The id of a loop of its own."""
+    """A free id for a loop."""
     warp: int
 
     def combined(self, total: UOp) -> UOp:
-        """The result in each work item, of what each one has folded: step by step an item combines
-        what it has with that of another one, twice as far away as in the step before. Where their
-        number is no power of two, the last step folds what is left. Steps take turns in two parts
-        of the memory: an item that writes one has passed the barrier behind the last read. Those of
-        a step within warps wait for their warp alone.
+        """The result in each work item, from the part that each has folded.
+
+        In each step an item combines its part with that of another one, twice as far away as in the
+        step before. If their number is no power of two, the last step folds the rest. Steps
+        alternate between two parts of the memory: an item that writes one has passed the barrier
+        after the last read. In a step within warps an item waits for its warp alone.
         """
         shape, op = self.fold.shape, arg_of(self.fold, ReduceArg).op
         size = _bound(self.item)
@@ -176,10 +177,10 @@ class _Sharing:
             rest = self.count // step
             is_near = rest % 2 == 0 and 2 * step <= self.warp
             barrier = UOp(Op.BARRIER, effect, tag=IN_WARP if is_near else None)
-            behind = UOp(Op.AFTER, memory, barrier)
+            after = UOp(Op.AFTER, memory, barrier)
             loop = ranged(index_const(rest), self.loop, AxisType.REDUCE)
             away = self._across(step) if rest % 2 == 0 else self._among(step, loop)
-            place = _row(behind, UOp(Op.ADD, own, away), shape)
+            place = _row(after, UOp(Op.ADD, own, away), shape)
             found = shaped(UOp(Op.LOAD, place), shape)
             if rest % 2 == 0:
                 total, step = UOp(op, total, found), 2 * step

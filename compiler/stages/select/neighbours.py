@@ -1,7 +1,7 @@
-"""Reads and writes elements that lie side by side in memory as one vector (in select).
+"""Accesses neighbours in memory as one vector (in select).
 
-The vectors of a kernel lie along its axes. The elements of a fragment have none: each has an access
-of its own, at an index that differs by a constant from those of its neighbours.
+The vectors of a kernel lie along its axes. The elements of a fragment have no axis: each has a
+separate access, at an index that differs by a constant from those of its neighbours.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def _parts(run: _Run, at: dict[int, UOp], target: Target) -> Iterator[tuple[UOp,
 
 
 def _groups(order: Sequence[UOp], target: Target) -> dict[UOp, list[tuple[UOp, ...]]]:
-    """The effects of each GROUP, STOREs to neighbours together; those of a GROUP that only another
-    one uses are effects of that one.
+    """The effects of each GROUP, with STOREs to neighbours together. A GROUP that only another one
+    uses belongs to that one.
     """
     users = Counter(s for u in order for s in dict.fromkeys(u.src))
     effects: dict[UOp, list[UOp]] = {}

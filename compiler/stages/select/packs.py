@@ -1,4 +1,4 @@
-"""The elements of values in an expanded kernel, in packs (in select).
+"""Packs: the elements that a kernel needs of an expanded value (in select).
 
 A pack is a number of positions in the shape of a value: one for a scalar, several for a vector.
 """
@@ -28,7 +28,7 @@ from uop.spec.uop import UOp, index_const
 
 
 def product_at(value: UOp, at: Position) -> tuple[UOp, Position]:
-    """The node that computes an element of a value, behind all moves, and the element's place."""
+    """The node below all moves that computes an element of a value, and the element's place."""
     while True:
         if is_move(value):
             ((at,), value) = source(value, value.src[0], (at,)), value.src[0]
@@ -39,8 +39,8 @@ def product_at(value: UOp, at: Position) -> tuple[UOp, Position]:
 
 
 def fragments(fold: UOp, needed: Iterable[Pack]) -> list[Pack]:
-    """The elements of a sum of products that one WMMA computes, for all of them; none for any other
-    fold, or one whose products may not be added to another one.
+    """The elements of a sum of products that one WMMA computes, for all elements. None for any
+    other fold, and for one whose products must not be added to another one.
     """
     if not fold.shape or arg_of(fold, ReduceArg).op is not Op.ADD:
         return []
@@ -70,7 +70,7 @@ Pack = tuple[Position, ...]
 ALONE: Pack = ((),)
 """The only element of a scalar."""
 KEPT = 1 << 14
-"""The most packs whose source is kept."""
+"""The most packs whose source is cached."""
 
 
 def has_axes(u: UOp) -> bool:
@@ -79,7 +79,7 @@ def has_axes(u: UOp) -> bool:
 
 
 def is_move(u: UOp) -> bool:
-    """Whether a value has elements of its first operand, as they are."""
+    """Whether a value has the elements of its first operand, unchanged."""
     return u.op in (Op.RESHAPE, Op.EXPAND) or (u.op is Op.INDEX and u.addrspace is None)
 
 
@@ -94,12 +94,12 @@ def positions(shape: Shape) -> Iterator[Position]:
 
 
 def moved(p: Position, at: dict[int, int], axes: Sequence[int]) -> Position:
-    """A position with others on some axes."""
+    """A position with other numbers on some axes."""
     return tuple(at[k] if k in axes else i for k, i in enumerate(p))
 
 
 def alone(packs: Iterable[Pack]) -> list[Pack]:
-    """Each element of some packs as a scalar."""
+    """The packs of single elements of these packs."""
     return [(p,) for p in dict.fromkeys(p for g in packs for p in g)]
 
 
@@ -165,9 +165,9 @@ class _Sum:
 
 
 class Indices:
-    """The elements of all arithmetic on indices and gates that depends on no memory.
+    """The elements of the arithmetic on indices and gates that depends on no memory.
 
-    Neighbours differ by a constant. So the rest is simplified once for all of them.
+    Neighbours differ by a constant, so the rest is simplified once for all of them.
     """
 
     def __init__(self, order: Sequence[UOp], simplify: Rewriter) -> None:
@@ -200,7 +200,7 @@ class Indices:
         )
 
     def is_multiple(self, u: UOp, pack: Pack) -> bool:
-        """Whether the first element of a pack is a multiple of how many there are."""
+        """Whether the first element of a pack is a multiple of its length."""
         first = self._of[u][pack[0]]
         terms, offset = linear_form(first.base)
         return all(n % len(pack) == 0 for n in (*terms.values(), offset + first.offset))
@@ -258,8 +258,8 @@ def _offset(u: UOp, src: Sequence[_Sum]) -> int | None:
 
 
 def axes_of_vectors(order: Sequence[UOp], indices: Indices) -> dict[int, int]:
-    """The axes of the kernel along which memory is accessed at neighbours, and their sizes: the one
-    with the most such elements first.
+    """The axes of the kernel along which accesses are to neighbours in memory, with their sizes;
+    first the one with the most such elements.
     """
     votes: Counter[int] = Counter()
     sizes: dict[int, int] = {}

@@ -90,7 +90,7 @@ def _spells(target: Target, op: Op) -> bool:
 
 
 def has_vector(target: Target, u: UOp) -> bool:
-    """Whether a node is no vector, or one that a target has."""
+    """Whether a node is a scalar, or a vector that a target has."""
     if u.addrspace is not None:
         memory, index = u.src[0], u.src[-1]
         is_register = memory.addrspace is AddrSpace.REG and index is counting(memory.shape[0])

@@ -1,10 +1,10 @@
 """Splits the values of a kernel into vectors of the target and scalars (in select).
 
-Each effect names the elements that it needs, in packs. From users to sources every node learns its
-packs; then, from sources to users, each pack becomes one node: a vector where the target has the
-op on vectors, else a scalar for each element. The vectors of a kernel lie along one axis, on which
-most accesses are to neighbours in memory. A REDUCE over RANGEs becomes a loop over registers, one
-for each pack of its elements.
+Each effect names the elements that it needs, in packs. A walk from users to sources collects the
+packs that each node needs. A walk from sources to users then builds each pack as one node: a vector
+if the target has the op on vectors, else a scalar for each element. The vectors of a kernel lie
+along one axis, on which most accesses are to neighbours in memory. A REDUCE over RANGEs becomes a
+loop over registers, one for each pack of its elements.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class _Parts:
         self.widths = {axis: widths[axis] for axis in fit if widths[axis] > 1}
 
     def demand(self, u: UOp) -> None:
-        """Name the elements of its sources that a node needs; all its users have done so."""
+        """Collect the elements of its sources that a node needs; its users have done so before."""
         if u in self.indices or u.op in LEAVES or _is_wide_place(u):
             return
         if u.op is Op.REDUCE:
@@ -228,8 +228,8 @@ class _Parts:
         return self.target.has_vector(UOp(arg_of(u, ReduceArg).op, u.src[0], u.src[0]))
 
     def _terms(self, u: UOp, pack: Pack) -> list[list[Pack]]:
-        """The terms of each register of a pack. They follow each other in one register; but where
-        a single element folds along an axis of vectors, each vector has a register.
+        """The terms of each register of a pack: one register takes them in order. If a single
+        element folds along an axis of vectors, each vector has a register.
         """
         shape, axes = u.src[0].shape, arg_of(u, ReduceArg).axes
         if len(pack) == 1 and self._has_vector(u) and (vectors := self._folded_vectors(u)):
@@ -242,7 +242,7 @@ class _Parts:
         return [[tuple(moved(p, at, axes) for p in pack) for at in placed]]
 
     def build(self, u: UOp) -> None:
-        """Make the packs of a node that are needed; those of its sources are made."""
+        """Build the packs of a node that are needed, after those of its sources."""
         if u in self.indices or _is_wide_place(u):
             return
         own = self.made[u] = {}
@@ -324,8 +324,8 @@ class _Parts:
             self.made[u][pack] = self.simplify(total)
 
     def _totals(self, u: UOp, op: Op, registers: Sequence[Sequence[Pack]]) -> list[UOp]:
-        """What is in each register after the loops, the first RANGE outermost; the registers start
-        inside the loops around them.
+        """The value of each register after the loops, the first RANGE outermost. The registers
+        start inside the loops around them.
         """
         ranges = [self._one(r, ()) for r in u.src[1:]]
         if not ranges:

@@ -171,7 +171,7 @@ def only_broken(node: Unbuilt) -> Constraint | None:
 
 
 def _is_broken(constraint: Constraint, node: Unbuilt) -> bool:
-    """Return whether a constraint is broken; one behind a broken constraint may be undecidable."""
+    """Return whether a constraint is broken: False if another broken one hides the answer."""
     try:
         return constraint.broken(node) is not None  # type: ignore[arg-type]
     except (ValueError, IndexError, ArithmeticError, UnsupportedError):

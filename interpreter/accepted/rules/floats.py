@@ -96,11 +96,11 @@ def maximum(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
         nan = either(both(a.nan, b.nan), signalling(a), signalling(b))
     # Where one operand is NaN the other one is accepted.
     numbers = Sets(lo, hi, None, only)
-    beside = (_beside(y, x.nan) for x, y in ((a, b), (b, a)) if x.nan is not None)
-    return replace(united(numbers, *beside), nan=nan)
+    other = (_instead_of_nan(y, x.nan) for x, y in ((a, b), (b, a)) if x.nan is not None)
+    return replace(united(numbers, *other), nan=nan)
 
 
-def _beside(number: Sets, other: Mask) -> Sets:
+def _instead_of_nan(number: Sets, other: Mask) -> Sets:
     """Return an operand of a MAX where the other one may be NaN, else no ordinary value."""
     return Sets(number.lo, number.hi, None, either(number.only, ~other))
 

@@ -203,7 +203,7 @@ def pow_(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     undefined = single & order.is_nan(corners[0])
     nan = either(result.nan, somewhere(open_ | undefined), _may_signal(a), _may_signal(b))
     result = Sets(result.lo, result.hi, nan, either(result.only, somewhere(undefined)))
-    return _beside_nans(result, single, a, b)
+    return _with_nan_operands(result, single, a, b)
 
 
 def _ends(a: Sets) -> tuple[Array, ...]:
@@ -306,7 +306,7 @@ def _may_signal(s: Sets) -> Mask | None:
     return either(without(s.nan, s.exact), signalling(s))
 
 
-def _beside_nans(result: Sets, single: Mask, a: Sets, b: Sets) -> Sets:
+def _with_nan_operands(result: Sets, single: Mask, a: Sets, b: Sets) -> Sets:
     """With a NaN operand a power is NaN, or 1 if the exponent can be zero or the base 1."""
     nan = somewhere(without(either(a.nan, b.nan), single))
     if nan is None:

@@ -241,11 +241,11 @@ def reshaped(w: ShardedGraph) -> UOp:
     """Reshape two axes into one, or one into two."""
     u = w.take()
     k = w.choices.below(len(u.shape))
-    before, size, behind = u.shape[:k], u.shape[k], u.shape[k + 1 :]
-    if behind and chance(w.choices, 50):
-        return nodes.reshape(u, (*before, size * behind[0], *behind[1:]))
+    before, size, after = u.shape[:k], u.shape[k], u.shape[k + 1 :]
+    if after and chance(w.choices, 50):
+        return nodes.reshape(u, (*before, size * after[0], *after[1:]))
     outer = pick(w.choices, [d for d in range(1, size + 1) if size % d == 0])
-    return nodes.reshape(u, (*before, outer, size // outer, *behind))
+    return nodes.reshape(u, (*before, outer, size // outer, *after))
 
 
 def resized(w: ShardedGraph) -> UOp:

@@ -64,7 +64,7 @@ def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
         wide = g.vocabulary.of_dtypes((dtypes.int64, dtypes.float32, dtypes.bool))
         fits = [d for d in wide if d is not dtype and not (dtype.is_float and d.is_int)]
         return nodes.cast(value, pick(g.choices, fits)) if fits else value
-    other = _beside(g, value, u)
+    other = _other(g, value, u)
     compares = comparisons(dtype, g.vocabulary)
     if kind == 2 and dtype is not dtypes.bool and compares:
         return UOp(pick(g.choices, compares), *either_way(g.choices, value, other))
@@ -81,7 +81,7 @@ def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
     return UOp(op, *either_way(g.choices, value, other))
 
 
-def _beside(g: Growth, value: UOp, u: UOp) -> UOp:
+def _other(g: Growth, value: UOp, u: UOp) -> UOp:
     """Return another operand: a constant, or a value with or without absent elements."""
     kind = g.choices.below(3)
     if kind == 0:
@@ -104,7 +104,7 @@ def _selected(g: Growth, value: UOp, padded: UOp) -> UOp:
 
 
 def _loaded(g: Growth, value: UOp, padded: UOp) -> UOp:
-    """Load behind a gate, whose absent elements count as false."""
+    """Load under a gate, whose absent elements count as false."""
     other, alt = (g.input(padded.dtype, value.shape) for _ in range(2))
     if value.dtype is dtypes.bool:
         return UOp(Op.LOAD, other, alt, value)
@@ -160,7 +160,7 @@ def _with_constant(g: Growth, value: UOp) -> UOp:
 
 @on_candidate(is_narrow_number)
 def with_constants(g: Growth, u: UOp) -> UOp | None:
-    """Use constants beside a value: twice in one op, in a comparison, as a branch, or all of it."""
+    """Use constants with a value: twice in one op, in a comparison, as a branch, or all of it."""
     kind, first, second = g.choices.below(5), g.constant(u.dtype), g.constant(u.dtype)
     # A compiler may merge these, with both constants, into one.
     merging = (Op.ADD, Op.MUL, Op.SUB, Op.MAX)

@@ -58,7 +58,7 @@ from uop.spec.uop import UOp, const, param
 TOGETHER = 16
 """The values in one program; each is an output or two."""
 ENDS = (-128, -127, -100, -7, -3, -2, -1, 0, 1, 2, 3, 5, 8, 100, 126, 127)
-"""Narrow values, of an unsigned operand modulo 256; inputs have each beside each."""
+"""Narrow values, of an unsigned operand modulo 256; two inputs have all pairs of them."""
 FACTORS = (1, 2, 3, 5, 16)
 CHAINS = 3
 T = TypeVar("T")
@@ -164,7 +164,7 @@ def _ends(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) ->
 
 
 def _crossed(u: UOp, slot: int) -> Array:
-    """Return each narrow value beside each of the input of another slot."""
+    """Return the narrow values such that two slots hold all pairs of them."""
     column = np.repeat(ENDS, len(ENDS)) if slot < 2 else np.tile(ENDS, len(ENDS))
     return array(u.dtype, (int(n) % 256 for n in column))
 

@@ -130,10 +130,10 @@ class Growth:
             value = self.value(u)
         except UndefinedError:
             return False
-        tells = self.width(u) <= DEEPEST_WIDE and _is_alive(value) and not self._repeats(u, value)
-        if tells:
+        useful = self.width(u) <= DEEPEST_WIDE and _is_alive(value) and not self._repeats(u, value)
+        if useful:
             self.add(u)
-        return tells
+        return useful
 
     def _is_spoken(self, u: UOp) -> bool:
         """Return whether the vocabulary has the new nodes from u down."""

@@ -185,7 +185,7 @@ def _stepped(scalars: Scalars, i: UOp) -> UOp:
 
 
 def _read(scalars: Scalars, narrow: Memory, counters: Sequence[UOp]) -> UOp:
-    """Read an element of narrow memory, maybe behind a gate with an alt outside its interval."""
+    """Read an element of narrow memory, maybe under a gate, with an alt outside its interval."""
     choices, dtype = scalars.choices, scalars.dtype
     element = load(narrow.param, scalars.place(counters, narrow.count))
     if chance(choices, 50):
@@ -204,10 +204,10 @@ def _folded(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
 
 
 def compared_truth(choices: Choices, u: UOp) -> UOp:
-    """Compare a value with a number at or beside an end of its interval, by CMPLT or CMPNE."""
+    """Compare a value with a number at or next to an end of its interval, by CMPLT or CMPNE."""
     if u.min_max is None:
         return const(True, dtypes.bool)
-    return _beside(choices, u, int(pick(choices, (u.min_max.min, u.min_max.max))))
+    return _near_end(choices, u, int(pick(choices, (u.min_max.min, u.min_max.max))))
 
 
 def compared(choices: Choices, u: UOp) -> UOp:
@@ -225,7 +225,7 @@ def _functions(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
     ends = [(int(u.min_max.min), int(u.min_max.max)) for u in body if u.min_max is not None]
     returned = outlined(choices, body, between(choices, 1, 2))
     results = [
-        UOp(Op.WHERE, _beside(choices, u, pick(choices, pair)), u, const(3, dtype))
+        UOp(Op.WHERE, _near_end(choices, u, pick(choices, pair)), u, const(3, dtype))
         for u, pair in zip(returned, ends, strict=True)
     ]
     again = outlined(choices, results, 1) if chance(choices, 50) else results
@@ -239,8 +239,8 @@ def _narrow(g: Growth, dtype: DType) -> UOp:
     return UOp(op, first, pick(g.choices, (second, const(between(g.choices, 1, 9), dtype))))
 
 
-def _beside(choices: Choices, u: UOp, end: int) -> UOp:
-    """Compare a value with a number at or beside an end, by CMPLT or CMPNE."""
+def _near_end(choices: Choices, u: UOp, end: int) -> UOp:
+    """Compare a value with a number at or next to an end, by CMPLT or CMPNE."""
     near = end + between(choices, -1, 1)
     if u.dtype is not dtypes.index:
         near = min(max(near, int(u.dtype.min)), int(u.dtype.max))

@@ -140,11 +140,11 @@ def neighbours(dtype: DType, vocabulary: Vocabulary) -> tuple[DType, ...]:
     Then comes one of the other kind. Where one is missing, the one before stands for it.
     """
     kinds = [d for d in targets(Op.CAST, dtype, vocabulary) if d not in (dtype, dtypes.bool)]
-    alike = sorted((d for d in kinds if d.is_float == dtype.is_float), key=lambda d: d.bits)
+    of_kind = sorted((d for d in kinds if d.is_float == dtype.is_float), key=lambda d: d.bits)
     rows = (
-        [d for d in alike if d.bits < dtype.bits][-1:],
-        [d for d in alike if d.bits > dtype.bits][:1],
-        [d for d in alike if d.bits == dtype.bits],
+        [d for d in of_kind if d.bits < dtype.bits][-1:],
+        [d for d in of_kind if d.bits > dtype.bits][:1],
+        [d for d in of_kind if d.bits == dtype.bits],
         [d for d in kinds if d.is_float != dtype.is_float and d.bits == max(dtype.bits, 16)],
     )
     found = [row[0] for row in rows if row]

@@ -1,4 +1,4 @@
-"""Generate level graph, pairs: one op behind another, on a shared operand, beside constants.
+"""Generate level graph, pairs: one op on another, on a shared operand, with constants.
 
 Most rewrites look for two ops and a constant, which a random graph almost never holds together.
 Here each pair of listed ops has its turn.

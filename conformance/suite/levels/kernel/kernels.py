@@ -1,9 +1,4 @@
-"""Generate level kernel: graphs in the compiler's intermediate forms, random kernels, axes of
-launches, gates of work items, and device instructions.
-
-A lowered kernel is judged by its graph. The others have only ops with one result, and folds in an
-explicit order, so that they must give the result of the reference.
-"""
+"""Generate level kernel: intermediate forms, random kernels, launches, gates, instructions."""
 
 from __future__ import annotations
 
@@ -63,7 +58,7 @@ ARITY = {"mul_hi": 2, "popcount": 1, "clz": 1}
 
 
 def atomic_sums(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Let each item add its element to one of few sums, some of them behind nested gates."""
+    """Let each item add its element to one of few sums, some of them under nested gates."""
     sums = between(choices, 1, 4)
     items = between(choices, 2, MOST_TERMS * sums if dtype.is_float else MOST_ITEMS)
     target, source = memories = Memory(0, sums, dtype), Memory(1, items, dtype)
@@ -427,7 +422,7 @@ def _copy(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def branches(dtype: DType, choices: Choices, index: int) -> Generated:
-    """List several stores before a branch, in it and in a branch inside, and one behind it."""
+    """List several stores before a branch, in it and in a branch inside, and one after it."""
     n = between(choices, 5, 33)
     *targets, source = memories = [Memory(slot, n, dtype) for slot in range(4)]
     g, listing = special("gidx0", n), Listing()

@@ -120,7 +120,7 @@ class Nests:
         return store(at(target, place), value, *gates)
 
     def _place(self, at_once: Sequence[UOp]) -> UOp:
-        """Return a place that no other effect has, in each iteration that runs beside others."""
+        """Return a place that no other effect has, one for each iteration that runs at once."""
         place = index_const(self.used)
         below = 1
         for r in at_once:

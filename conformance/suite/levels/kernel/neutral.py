@@ -62,7 +62,7 @@ def _ways(outer: int, folded: int, factor: int) -> tuple[tuple[Optimization, ...
 def _neutral(dtype: DType, ops: Sequence[Op], choices: Choices, index: int) -> Generated:
     """Fold the same rows by each op, each kernel in another way."""
     factor = FACTORS[index % len(FACTORS)]
-    # None, one, and beside the factor, that none of them divides.
+    # None, one, the factor, and lengths that it does not divide.
     lengths = (factor - 1, factor + 1, factor, 2 * factor + 1, 1, 0)
     data = _rows(dtype, lengths[index % len(lengths)], choices)
     rows = param(0, data.shape, dtype)

@@ -117,7 +117,7 @@ def random_sequence(choices: Choices, body: UOp) -> tuple[Optimization, ...]:
 
 
 def _random(choices: Choices, order: Sequence[UOp]) -> Optimization:
-    """Return one that may be illegal: of another nest, or behind NOLOCALS."""
+    """Return one that may be illegal: of another nest, or after NOLOCALS."""
     axis = choices.below(len(order))
     bound = int_value(order[axis].src[0]) or 0
     kind = choices.below(10)

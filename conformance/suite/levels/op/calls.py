@@ -93,7 +93,7 @@ def _const(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _binary(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Read bytes in the graph as the dtype, beside an input."""
+    """Read bytes in the graph as the dtype, and an input."""
     n = between(choices, 1, 40)
     raw = words(data_key(choices), n).tobytes()[: n * dtype.itemsize]
     data = bitcast(UOp(Op.BINARY, arg=BinaryArg(raw)), dtype)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from uop.conformance.suite import values
-from uop.conformance.suite.boundaries import beside_ties
+from uop.conformance.suite.boundaries import around_ties
 from uop.conformance.suite.choices import Choices, data_key, pick
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import bitcast, cast, constant, outputs
@@ -19,7 +19,7 @@ from uop.spec.registry import Shape
 from uop.spec.uop import param
 
 OFTEN_INSIDE = 12
-"""Random arrays that mostly fit, beside the special values, most of which do not."""
+"""Random arrays that mostly fit, in addition to special values, most of which do not."""
 
 UNEVEN = (0.75, 1.75, -0.75, -1.75)
 """Numbers of every float dtype that lie closer to the integer away from zero."""
@@ -57,7 +57,7 @@ def _cast_edges(source: DType, target: DType, choices: Choices, index: int) -> G
 
     One constant of a float is not an integer: rounding and truncation differ on it.
     """
-    edges, ties = values.specials(source), beside_ties(source, target)
+    edges, ties = values.specials(source), around_ties(source, target)
     n = max(len(edges), len(ties))
     batches = [np.resize(edges, n), sample(draw_mixed, source, n, choices)]
     if len(ties):
@@ -81,7 +81,7 @@ def _fitting(source: DType, target: DType, n: int, choices: Choices) -> Array:
 
 def _cast_chain(source: DType, target: DType, choices: Choices, index: int) -> Generated:
     """Convert to a second dtype and back: no round trip may be dropped."""
-    ties = beside_ties(source, target)
+    ties = around_ties(source, target)
     n = max(65, len(ties))
     data = sample(draw_ordinary, source, n, choices)
     if source.is_float and not target.is_float:

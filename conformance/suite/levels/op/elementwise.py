@@ -180,7 +180,7 @@ def _shapes(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
 
 
 def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
-    """Use constants in each position beside inputs, in all positions, and two in a row.
+    """Use constants in each position with inputs in the others, in all positions, and two in a row.
 
     Two constants in a row are not equal to one, where a result is rounded.
     """
@@ -192,11 +192,11 @@ def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
     params = _params(dts, ((n,),) * len(dts))
     results = []
     for k in range(constants):
-        here, behind = (_row(op, dts, columns, constants * index + k + step) for step in (0, 1))
+        here, later = (_row(op, dts, columns, constants * index + k + step) for step in (0, 1))
         places = range(len(dts))
         results += [UOp(op, *params[:p], here[p], *params[p + 1 :]) for p in places]
         if len(dts) > 2:
-            results += [UOp(op, *here[:p], params[p], *behind[p + 1 :]) for p in places]
+            results += [UOp(op, *here[:p], params[p], *later[p + 1 :]) for p in places]
     if len(dts) > 1:
         results.append(UOp(op, *here))
     if op in SECOND:
@@ -214,7 +214,7 @@ def _row(op: Op, dts: DTypes, columns: Sequence[Array], k: int) -> list[UOp]:
 def _columns(dtype: DType, choices: Choices) -> Array:
     """Return constants: the first ones of each dtype, others by turns, then special values.
 
-    A program takes some of them, and the next program those behind.
+    A program takes some of them, and the next program those after them.
     """
     numbers, special = rewrite_constants(dtype), values.specials(dtype)
     by = CONSTANTS_BY_TURNS * list(VALUES).index(dtype)

@@ -89,7 +89,7 @@ def _axes(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _edges(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
-    """Fold all pairs of special values in pairs, beside ordinary pairs."""
+    """Fold all pairs of special values, together with ordinary pairs."""
     left, right = values.products(values.sharpest(dtype, 4), values.sharpest(dtype, 4))
     n = len(left)
     t = UOp(Op.STACK, param(0, (n,), dtype), param(1, (n,), dtype))

@@ -99,7 +99,7 @@ TURNS: dict[Op, Turn] = {
 
 
 def _cubes(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
-    """Put each view of a cube behind and before this one; add copies to a view of them."""
+    """Put each view of a cube after and before this one; add copies to a view of them."""
     cube = param(0, CUBE, dtype)
     results = []
     for other in TURNS:

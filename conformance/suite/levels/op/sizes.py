@@ -74,7 +74,7 @@ Build = Callable[[DType, Shape, Choices], Generated]
 
 
 def _at_size(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Generated:
-    """Use a size alone, or as an axis before or behind a short one."""
+    """Use a size alone, or as an axis before or after a short one."""
     size = SIZES[(first + index) % len(SIZES)]
     other = between(choices, 2, 3)
     return build(dtype, pick(choices, ((size,), (size, other), (other, size))), choices)
