@@ -20,7 +20,7 @@ from uop.spec.uop import UOp
 from uop.spec.walk import rebuild
 
 TRUNCATED = {Op.CDIV: Op.IDIV, Op.CMOD: Op.MOD}
-"""The ops that CDIV and CMOD become where a profile makes all divisions round toward zero."""
+"""The replacements of CDIV and CMOD under a profile that rounds every division toward zero."""
 
 
 def accept(
@@ -29,9 +29,9 @@ def accept(
     """Return the accepted results of each output of a program, in the order of `evaluate`.
 
     The outputs of a SINK are the stored slots in the order of their numbers. Raises UndefinedError
-    for a program without meaning on the inputs, also if only some of its accepted values lead to
-    that, and UnsupportedError for a program whose sets this version cannot compute. The knob
-    `int_div_traps` changes no set: it says that there may be no result.
+    for a program without meaning on the inputs, even if only some of its accepted values lead
+    there, and UnsupportedError for a program whose sets this version cannot compute. The knob
+    `int_div_traps` changes no set: it only allows that there is no result.
     """
     root, values = read_by(root, inputs or {}, profile)
     root = in_core_ops(root)
@@ -42,9 +42,9 @@ def accept(
 
 
 def reference(root: UOp, result: FullOutput) -> tuple[Accepted, ...]:
-    """Return the result of each output as `accept` does, without the sets around it.
+    """Return the reference of each output in the order of `accept`, without the sets around it.
 
-    It is a part of what `accept` returns under STRICT.
+    `accept` under STRICT returns the same reference.
     """
     if isinstance(result, dict):
         buffers = slots_of(root)
@@ -57,8 +57,8 @@ def reference(root: UOp, result: FullOutput) -> tuple[Accepted, ...]:
 def read_by(root: UOp, inputs: Inputs, profile: Profile) -> tuple[UOp, dict[UOp, Value]]:
     """Return a program as a profile reads it, and its inputs.
 
-    PADs and divisions are those of the profile. Calls are inlined where the accepted results of a
-    node depend on other nodes.
+    PADs and divisions follow the profile. Calls are inlined if the accepted results of a node
+    depend on other nodes.
     """
     root = _as_declared(root, profile)
     root, inputs = with_numbers(root, inputs)

@@ -23,14 +23,16 @@ def check_of(root: UOp) -> Callable[[UOp, Value], None]:
 
 
 def check_value(u: UOp, value: Value) -> None:
-    """Raise PassError where a value contradicts its node: a rule or a derivation is wrong."""
+    """Raise PassError if a value contradicts its node: a rule or a derivation is wrong."""
     if value.data.shape != u.shape:
         raise PassError(f"{u!r}: shape is {u.shape}, evaluation gave {value.data.shape}")
     check_elements(u, value)
 
 
 def check_elements(u: UOp, value: Value) -> None:
-    """Check a value as `check_value` does, but for its shape: a kernel has one per work item."""
+    """Check a value as `check_value` does, except its shape: a kernel has one value per
+    work item.
+    """
     data = value.data
     if data.dtype != np_dtype(u.dtype):
         raise PassError(f"{u!r}: dtype is {u.dtype.name}, evaluation gave {data.dtype}")

@@ -19,13 +19,13 @@ Output = Array | tuple[Array, ...] | dict[int, Array]
 
 
 def evaluate(root: UOp, inputs: Inputs | None = None) -> Output:
-    """Return the value of a program; check every value on the way against its derived properties.
+    """Return the value of a program; check every intermediate value against its derived properties.
 
     `inputs` maps the slots of PARAMs and BUFFERs to arrays of their shape and storage dtype. A
     value gives one array, a TUPLE a tuple, a SINK a dict from slot to contents. UNSPECIFIED and
-    INVALID elements of the result hold anything. Raises InvalidError for inputs that do not fit,
-    UndefinedError for a program without meaning on them, and LackingError where memory, or a
-    meaning that is registered by name, is missing.
+    INVALID elements of the result are arbitrary. Raises InvalidError for inputs that do not fit,
+    UndefinedError for a program without meaning on them, and LackingError if memory, or a meaning
+    that is registered by name, is missing.
     """
     result = evaluate_full(root, inputs, check_of(checked_root(root)))
     if isinstance(result, dict):

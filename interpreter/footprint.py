@@ -1,7 +1,7 @@
-"""Bound what an evaluation takes: the memory of its values, before any is computed, and its work.
+"""Bound the memory of an evaluation, before any value is computed, and its work.
 
-The bound on memory counts values. Masks, positions in memory and what numpy computes in between
-take several times as much, accepted sets more, so values may have a part of what is free.
+The bound on memory counts values. Masks, positions in memory and temporaries of numpy take several
+times as much, accepted sets more; so values may use only a part of the free memory.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 SMALL = 64 << 20
-"""The bytes that values may always need. It is the limit of all that is judged, so that no verdict
+"""The bytes that values may always need. All judged programs have this limit, so that no verdict
 depends on the memory of a machine; the largest program of the suite needs half of it.
 """
 PART = 8
-"""Values may need one of so many free bytes."""
+"""Values may use the free bytes divided by this."""
 MOST_OF_ONE = 24
-"""The most bytes of one element: the value, and in a location its position too."""
+"""The most bytes of one element: its value, and in a location also its position."""
 POSITION = 8
 """The bytes of a position in memory."""
 _CONTAINER = Path("/sys/fs/cgroup")
@@ -45,7 +45,7 @@ Sources = Callable[["UOp"], "tuple[UOp, ...]"]
 
 @contextmanager
 def at_most(count: int) -> Iterator[None]:
-    """Limit the bytes that values may need at once, instead of by the free memory."""
+    """Set the limit of the bytes that values may need at once, in place of the free memory."""
     token = _limit.set(count)
     try:
         yield
@@ -60,7 +60,7 @@ def limit() -> int:
 
 
 def is_small(count: int) -> bool:
-    """Whether so many bytes fit in any case; `limit` takes longer to find."""
+    """Whether so many bytes always fit; `limit` takes longer."""
     chosen = _limit.get()
     return count <= (SMALL if chosen is None else chosen)
 
@@ -74,14 +74,14 @@ class Meter:
         self.most, self.spent = most, 0
 
     def spend(self, count: int) -> None:
-        """Count elements. WorkError where there are more than the limit."""
+        """Count elements. WorkError if the limit is exceeded."""
         self.spent += count
         if self.most is not None and self.spent > self.most:
             raise WorkError(f"more than {self.most} elements are computed")
 
 
 class WorkError(UnsupportedError):
-    """An evaluation computes more than it may."""
+    """An evaluation computes more elements than its limit."""
 
 
 _meter: ContextVar[Meter | None] = ContextVar("meter", default=None)
@@ -89,7 +89,7 @@ _meter: ContextVar[Meter | None] = ContextVar("meter", default=None)
 
 @contextmanager
 def metered(most: int | None = None) -> Iterator[Meter]:
-    """Count what evaluations inside of it compute; at most so many elements if there is a limit."""
+    """Count the elements that evaluations in this block compute, up to a limit if there is one."""
     meter = Meter(most)
     token = _meter.set(meter)
     try:
@@ -99,14 +99,14 @@ def metered(most: int | None = None) -> Iterator[Meter]:
 
 
 def current_meter() -> Meter | None:
-    """The meter of the evaluation that begins now; None where nothing is counted."""
+    """The current meter; None if nothing is counted."""
     return _meter.get()
 
 
 def bound(order: Sequence[UOp]) -> int:
     """Return an upper bound of the bytes that nodes need, as if all values were the largest.
 
-    It is fast to compute. No limit suffices for a shape that numpy cannot have.
+    It is fast to compute. It exceeds every limit for a shape that numpy cannot have.
     """
     shapes = {u.shape for u in order}
     most = max((prod(s) if holds(s, MOST_OF_ONE) else sys.maxsize for s in shapes), default=0)
@@ -114,7 +114,7 @@ def bound(order: Sequence[UOp]) -> int:
 
 
 def check_values(order: Sequence[UOp], sources: Sources) -> None:
-    """Raise VALUE.n1 where the values of a graph, each held until its last use, do not fit.
+    """Raise VALUE.n1 if the values of a graph, each held until its last use, do not fit.
 
     A graph that stores holds all values. A view of another value counts in full.
     """
@@ -130,10 +130,10 @@ def check_values(order: Sequence[UOp], sources: Sources) -> None:
 
 
 def check_kernel(order: Sequence[UOp], axes: Sequence[Axis]) -> None:
-    """Raise VALUE.n1 where the values of a kernel body, all held until it ends, do not fit.
+    """Raise VALUE.n1 if the values of a kernel body, all held until it ends, do not fit.
 
-    A value has a copy for each position on the axes that it depends on; an access has a position
-    in memory for each, and ATOMICADD one for every work item.
+    A value has a copy for each position on the axes that it depends on. An access has a position in
+    memory for each copy, an ATOMICADD one for every work item.
     """
     if is_small(bound(order) * prod(a.size for a in axes)):
         return
@@ -171,7 +171,7 @@ def _refuse_above(most: int, live: int, u: UOp) -> None:
 
 
 def free() -> int:
-    """Return the bytes of memory that are free, in the container where there is one."""
+    """Return the free bytes of memory, in a container those of the container."""
     import psutil  # only where nothing sets a limit
 
     here = psutil.virtual_memory().available

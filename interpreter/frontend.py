@@ -25,7 +25,7 @@ READ_ONLY = (1, 0)
 
 
 class Lending(Protocol):
-    """What another library passes by DLPack."""
+    """An object of another library that speaks DLPack."""
 
     def __dlpack__(self, *, stream: None = None) -> Any: ...
 

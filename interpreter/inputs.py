@@ -1,4 +1,4 @@
-"""Check the inputs of a program, arrays by slot, against the nodes that take them."""
+"""Check the inputs of a program, arrays by slot, against its nodes."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ Given = TypeVar("Given", bound="Array | Value")
 
 
 def checked_inputs(inputs: Inputs | None) -> Inputs:
-    """Return the inputs, none for None; raise InvalidError for anything but a mapping."""
+    """Return the inputs, {} for None; raise InvalidError for anything but a mapping."""
     if inputs is None or isinstance(inputs, Mapping):
         return inputs or {}
     raise INPUT_C6.error("inputs", _repr(inputs), users_line())
 
 
 def with_numbers(root: UOp, inputs: Mapping[int, Given]) -> tuple[UOp, Mapping[int, Given]]:
-    """Bind the variables of a program to their inputs, and those of its bodies to the numbers that
-    they are called with; return it with the remaining inputs.
+    """Bind the variables of a program to their inputs, and those of its bodies to the numbers of
+    their calls; return the program and the remaining inputs.
 
     A variable without a value stays as a PARAM without input. Raises InvalidError for a value
     outside the range of its variable.

@@ -12,7 +12,7 @@ from uop.spec.dtype import Kind
 from uop.spec.text.codec import encode_scalar
 
 LONGEST = 256
-"""The most elements that are shown in full; of a longer value only the corners are."""
+"""The most elements that are shown in full; of a longer value only the corners are shown."""
 WIDTH = 100
 
 
@@ -52,7 +52,7 @@ def word(value: Value, i: int) -> str:
 
 
 def accepted_words(accepted: Accepted, i: int) -> str:
-    """Return what is accepted for element i as text: `4`, `-inf, 1.0 or nan`, `anything`."""
+    """Return the accepted values of element i as text: `4`, `-inf, 1.0 or nan`, `anything`."""
     if accepted.any.reshape(-1)[i]:
         return "anything"
     code = NaN(int(np.asarray(accepted.nan).reshape(-1)[i]))

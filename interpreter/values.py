@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class Value:
     """The elements of one node, in storage dtype; a mask of None is set nowhere.
 
-    `invalid` marks absent elements, and `unspecified` those to which the spec gives no value:
-    `data` holds something there that nobody may read. `free_nan` marks NaNs made by arithmetic,
-    whose payload and sign are open.
+    `invalid` marks absent elements, and `unspecified` those without a value in the spec: their
+    `data` is arbitrary, and nothing may read it. `free_nan` marks NaNs that arithmetic made: their
+    payload and sign are open.
     """
 
     data: Array

@@ -36,11 +36,13 @@ from uop.spec.registry import DECLARATIONS, Node
 from uop.spec.uop import UOp, param
 
 MOST_COMBINATIONS = 25
-"""Of two sets with all their intervals; beyond, the gaps of the operands count as filled."""
+"""The most pairs of intervals of two operands; beyond it the gaps of the operands count
+as filled.
+"""
 
 
 def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
-    """Return the accepted results of an op, whichever elements its operands take from their sets.
+    """Return the accepted results of an op, for all elements of the sets of its operands.
 
     A ()-shaped node is computed with shape (1,), because numpy turns ()-shaped arrays into scalars.
     """
@@ -99,7 +101,7 @@ def _applied(rule: SetRule, u: Node, profile: Profile, operands: Sequence[Sets])
 
 
 def rule_of(op: Op, on_floats: bool) -> SetRule:
-    """Return the set rule of an op; an exact op without one follows the reference.
+    """Return the set rule of an op; without a rule an exact op follows the reference.
 
     Raises IncompleteError for an op on floats that has latitude and no rule.
     """
@@ -131,7 +133,7 @@ def _is_known(s: Sets) -> Mask:
 def _or_decomposed(u: Node, profile: Profile, operands: Sequence[Sets], own: Sets) -> Sets:
     """Join the results of an op with those of its published decomposition.
 
-    A knob, not the decomposition, decides what a choice may give.
+    Where a knob gives a choice, the knob decides, not the decomposition.
     """
     params = [param(k, s.lo.shape, u.src[k].dtype) for k, s in enumerate(operands)]
     written = UOp(u.op, *params).decompose()

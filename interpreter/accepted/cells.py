@@ -21,7 +21,8 @@ Fold = Callable[[Sets], Sets]
 class SetCells:
     """The accepted sets of one memory, initially those of its contents.
 
-    Terms that work items add to an element in no order are collected until the element is read.
+    Terms that work items add to an element without an order are collected until the element is
+    read.
     """
 
     def __init__(self, memory: Cells, *, is_float: bool) -> None:

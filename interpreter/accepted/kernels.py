@@ -159,7 +159,7 @@ class AcceptedValues:
         return sums.map(lambda a: self._lanes.keepdims(u, a))
 
     def load(self, access: Access[Accepted], alt: Accepted | None) -> Accepted:
-        """Read memory; where the gate may be true or false, the result may be alt too."""
+        """Read memory; where the gate may be true or false, the alternative is accepted too."""
         u, gate = access.node, access.gate
         value = self._arrays.load(_by_reference(access), None if alt is None else alt.value)
         cells = self._cells.get(access.memory)

@@ -1,9 +1,9 @@
-"""Apply the relaxations of a profile to accepted sets: what an op may read, and what it may return.
+"""Apply the relaxations of a profile to accepted sets: the operands of an op, and its results.
 
 Relaxations are excess precision, contraction, reassociation, algebraic laws, flushed subnormals and
 the precision of matrix units. They come on top of the latitude of each op. An operand that may stay
 unrounded stands for all reals that round to it, so its set grows by one representable value on each
-side. Each use of a value is treated alone: two uses of one value may read different reals.
+side. Each use of a value is separate: two uses of one value may read different reals.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Node
 
 GIVEN_BITS = frozenset({Op.PARAM, Op.BUFFER, Op.CONST, Op.BITCAST})
-"""Ops whose result has the bits that were given."""
+"""Ops whose result has the bits of an operand or a constant."""
 LAWS = {Op.MUL: (0.0, -0.0), Op.SUB: (0.0, -0.0), Op.DIV: (1.0,)}
-"""What x*0, x-x and x/x are, whatever x is."""
+"""The values of x*0, x-x and x/x under the law, for every x."""
 FEWER_BITS = 2.0**-9
 """The relative error of a product whose float32 factors keep 11 bits, as matrix units read them."""
 FP8_UNIT = 2.0**-13
@@ -41,7 +41,7 @@ def takes(profile: Profile) -> bool:
 
 
 def looks_around(profile: Profile) -> bool:
-    """Return whether the results that a profile accepts for a node depend on other nodes."""
+    """Return whether the accepted results of a node depend on other nodes under a profile."""
     rounding = profile.contract or profile.reassociate or profile.algebra or profile.wmma
     return bool(rounding or profile.excess_precision)
 
@@ -60,7 +60,7 @@ def read_terms(u: Node, profile: Profile, flat: Sets) -> Sets:
     """Return the terms of a REDUCE as it may read them.
 
     `flat` has the terms along its first axis. Under `profile.wmma` a float sum of products may run
-    on a matrix unit, which reads its factors with fewer bits and sums them less precisely.
+    on a matrix unit, which reads its factors with fewer bits and adds them less precisely.
     """
     (flat,) = read(u, profile, [flat])
     arg = arg_of(u, ReduceArg)
@@ -75,7 +75,7 @@ def read_terms(u: Node, profile: Profile, flat: Sets) -> Sets:
 
 
 def keeps_bits(u: Node) -> bool:
-    """Return whether an op gives bits of its operands: a CAST does so where it keeps the dtype."""
+    """Return whether an op copies bits of its operands; a CAST does so if it keeps the dtype."""
     return u.op in (Op.WHERE, Op.BITCAST) or is_copy(u)
 
 
@@ -85,7 +85,7 @@ def is_copy(u: Node) -> bool:
 
 
 def reads_copy(u: Node, profile: Profile) -> bool:
-    """Return whether the operand of a BITCAST is a copy, which may have made a NaN quiet."""
+    """Return whether the operand of a BITCAST is a copy, in which a NaN may have become quiet."""
     return profile.snan == "either" and u.src[0].op not in GIVEN_BITS
 
 
@@ -100,8 +100,8 @@ def between(dtype: DType, profile: Profile, a: Sets, b: Sets, product: Sets) -> 
 def left(u: Node, profile: Profile, operands: Sequence[Sets], result: Sets) -> Sets:
     """Return the results of an op after the relaxations of a profile.
 
-    The constants that the laws of `profile.algebra` derive are accepted too. In a dtype of
-    `profile.ftz` what is subnormal before the rounding or after it may become a zero.
+    The constants of the laws of `profile.algebra` are accepted too. In a dtype of `profile.ftz` a
+    result that is subnormal before or after rounding may become a zero.
     """
     if not u.dtype.is_float or keeps_bits(u):
         return result
@@ -154,7 +154,7 @@ def _is_unrounded(u: Node, s: Node, profile: Profile) -> bool:
 
 
 def _law(u: Node) -> Op | None:
-    """Return the op of the algebraic law that gives a node its value, whatever its operands are.
+    """Return the op of the algebraic law that fixes the value of a node, for all operands.
 
     A sum with an opposite is a SUB, a product with a reciprocal a DIV.
     """

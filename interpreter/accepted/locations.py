@@ -1,4 +1,4 @@
-"""Track the accepted sets that memory may hold, by a number for each stored element."""
+"""Track the accepted sets of memory, by a number for each stored element."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class AcceptedMemory:
         return narrowed(base.dtype, value, sets)
 
     def called(self, call: UOp, base: UOp, touched: Touched, contents: Accepted | None) -> None:
-        """Record the accesses of a CALL, and what its kernel leaves in a buffer."""
+        """Record the accesses of a CALL, and the sets that its kernel leaves in a buffer."""
         self._values.called(call, base, touched, _value(contents))
         if contents is not None:
             start = sum(len(s.lo) for s in self._stored[base])

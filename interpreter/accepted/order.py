@@ -54,7 +54,7 @@ def upper(a: Array, b: Array) -> Array:
 
 
 def distance(lo: Array, hi: Array) -> Array:
-    """Return how many values `hi` lies above `lo`, as float64."""
+    """Return the number of values from `lo` up to `hi`, as float64."""
     k_lo, k_hi = keys(lo), keys(hi)
     unsigned = BITS[lo.dtype.itemsize]
     # Modulo 2^n the difference is right even where it leaves the signed range.
@@ -81,7 +81,7 @@ def is_nan(a: Array) -> Mask:
 
 
 def is_signalling(a: Array) -> Mask:
-    """Return where an array holds a NaN without the bit of the quiet ones."""
+    """Return where an array holds a signalling NaN, which lacks the bit of the quiet ones."""
     bits = BITS[a.dtype.itemsize]
     return np.asarray(is_nan(a) & ((a.view(bits) & _quiet_bit(a.dtype)) == 0))
 

@@ -42,7 +42,7 @@ class Accepted:
 
     @property
     def spread(self) -> Sets:
-        """Return the sets, which hold the reference alone if there are none."""
+        """Return the sets; without any, sets that hold the reference alone."""
         return points(self.value, self.dtype.is_float) if self.sets is None else self.sets
 
     @property
@@ -65,7 +65,7 @@ class Accepted:
 
     @property
     def any(self) -> Mask:
-        """Return where every value of the dtype is accepted because the spec gives none."""
+        """Return where every value of the dtype is accepted because the spec defines none."""
         s = self.spread
         return full(either(s.any, s.invalid), s.lo)
 
@@ -125,7 +125,9 @@ class Accepted:
 
     @property
     def ulp_width(self) -> Array:
-        """Count the values from the lowest to the highest; inf where anything is accepted."""
+        """Count the values from the lowest to the highest accepted one; inf where anything is
+        accepted.
+        """
         s = self.spread
         width = order.distance(s.lo, s.hi)
         if s.only is not None:
@@ -133,7 +135,7 @@ class Accepted:
         return np.where(self.any, np.inf, width)
 
     def distance(self, actual: Array) -> Array:
-        """Count the values from the reference to a result; inf where just one is NaN.
+        """Count the values from the reference to a result; inf where only one of them is NaN.
 
         It is 0 where anything is accepted, and between NaNs.
         """

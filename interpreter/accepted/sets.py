@@ -14,12 +14,14 @@ from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import Join, Value, either, full, joined_mask
 
 MOST_GAPS = 4
-"""A union keeps the widest gaps of each element, so a fold of four terms and its start is exact."""
+"""A union keeps so many gaps of each element, the widest: a fold of a start and four terms is
+exact.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gap:
-    """The values that lie between two members of a set, and are none; empty where these touch."""
+    """A range between two members of a set that holds no member; empty if these are neighbours."""
 
     below: Array
     above: Array
@@ -124,7 +126,7 @@ def united(*operands: Sets) -> Sets:
 
 
 def union(lo: Array, hi: Array, absent: Mask | None = None) -> Sets:
-    """Return the union of intervals along the first axis, of those that are not absent.
+    """Return the union of the intervals that are present along the first axis.
 
     Where all are absent it is the first one; where there are more gaps than fit, the narrowest are
     filled.
@@ -180,7 +182,9 @@ def in_gap(s: Sets, values: Array) -> Mask:
 
 
 def nan_alone(s: Sets) -> Sets:
-    """Return the sets with NaN at both ends where they hold no ordinary value, as rules expect."""
+    """Return the sets with NaN at both ends where they hold no ordinary value, which
+    rules expect.
+    """
     if s.only is None:
         return s
     nan = s.lo.dtype.type(np.nan)

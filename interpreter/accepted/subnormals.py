@@ -31,7 +31,7 @@ def flushed(s: Sets, dtype: DType, tiny: Mask | None = None) -> Sets:
 
 
 def tiny_results(op: Op, dtype: DType, operands: Sequence[Sets]) -> Mask | None:
-    """Return where an exact result may be a subnormal that no longer is one when it is rounded.
+    """Return where an exact result may be subnormal although the rounded one is not.
 
     None for other ops: the sums of a dtype are exact there, and a budget of an ulp or more reaches
     the subnormals.

@@ -90,8 +90,8 @@ def index(u: UOp, t: Sets, *indices: Sets) -> Sets:
 def load(u: UOp, buf: Sets, *alt_gate: Sets) -> Sets:
     """Apply a LOAD.
 
-    It is a copy; where the gate is false, or an element of a location is absent, it is alt, or 0
-    without one.
+    It is a copy. Where the gate is false, or an element of a location is absent, it is the
+    alternative, or 0 without one.
     """
     zero = np.zeros_like(buf.lo)
     alt = alt_gate[0] if alt_gate else Sets(zero, zero)

@@ -24,7 +24,7 @@ KINDS = {Op.ADD: Op.ADD, Op.SUB: Op.ADD, Op.MUL: Op.MUL}
 """The op of the tree that a node belongs to: a difference is a sum with a negated operand."""
 
 AtResult = Callable[[int, Sets], Sets]
-"""Aligns the sets of an operand, by its number, with the result."""
+"""Aligns the sets of the operand of a number with the result."""
 
 
 class Trees:

@@ -1,4 +1,4 @@
-"""Decide whether the accepted results of a node are more than the reference."""
+"""Decide whether a node has accepted results other than the reference."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def is_reference(s: Sets, value: Value, dtype: DType) -> bool:
 
 
 def narrowed(dtype: DType, value: Value, sets: Sets | None) -> Accepted:
-    """Return the reference with its sets, or without sets that hold nothing else."""
+    """Return the reference with its sets; without them if they hold nothing else."""
     return Accepted(
         dtype, value, None if sets is None or is_reference(sets, value, dtype) else sets
     )
 
 
 def as_output(u: UOp, profile: Profile, accepted: Accepted) -> Accepted:
-    """Return what is accepted of an output: a signalling NaN that is a copy may become quiet."""
+    """Return the accepted results of an output: a copied signalling NaN may become quiet."""
     if profile.snan == "kept" or u.op is Op.BITCAST or not accepted.dtype.is_float:
         return accepted
     if accepted.sets is None and not order.is_signalling(accepted.value.data).any():
@@ -58,7 +58,7 @@ def as_output(u: UOp, profile: Profile, accepted: Accepted) -> Accepted:
 
 
 def widens(u: UOp, profile: Profile, operands: list[Value], value: Value) -> bool:
-    """Return whether an op may return something else than the reference on single operands."""
+    """Return whether an op on single operands may return a value other than the reference."""
     if u.op in FLOOR_DIVISIONS and profile.truncates(u.dtype):
         return True
     if profile.fp8_saturate and u.op is Op.CAST and u.dtype.is_float and u.dtype.bits == 8:

@@ -1,6 +1,6 @@
 """Evaluate tensor graphs with every liberty that the spec leaves to a backend.
 
-The judge must accept each of these results. It must reject them where one op is pushed outside its
+The judge must accept each of these results. It must reject them if one op is pushed outside its
 accepted results.
 """
 
@@ -44,8 +44,8 @@ def evaluate_adversarially(
 ) -> Output:
     """Evaluate a program; move each result at random inside its op's accepted results.
 
-    Nodes of the op `push` are moved one representable value outside instead; in kernels this
-    excludes indices. What a `profile` allows beyond the latitude of the ops is used too.
+    Results of the op `push` are moved one representable value outside instead, except indices in
+    kernels. The liberties of a `profile` beyond the latitude of the ops are used too.
     """
     random = np.random.default_rng(seed)
     with np.errstate(all="ignore"):

@@ -83,7 +83,7 @@ def pushed(s: Sets, reference: Array, dtype: DType, random: np.random.Generator)
 class MovedInLaunch(Arrays):
     """The domain of arrays that moves each result at random inside its accepted results.
 
-    Every value of the op `push` but an index is moved one representable value outside instead.
+    Results of the op `push`, except indices, are moved one representable value outside instead.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class MovedInLaunch(Arrays):
         return self.lift(access.node, quieted(access.node, value, self._profile, self._random))
 
     def add(self, access: Access[Value], value: Value) -> None:
-        """Add the terms in another order, with the first value among them."""
+        """Add the terms in another order; the old contents are one of them."""
         memory, place, dtype = access.memory, access.place, access.node.src[1].dtype
         moves = dtype.is_float or self._push is Op.ATOMICADD
         if not moves or not isinstance(memory, Buffer):

@@ -1,4 +1,4 @@
-"""Hold the memory of kernel programs: buffers that work items share, and registers of each."""
+"""Hold the memory of kernel programs: buffers that work items share, and their registers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Place:
         return Place(np.broadcast_to(self.positions, shape), gate, self.rank)
 
     def selected(self, array: Array) -> Array:
-        """Return the elements of an array, broadcast to the place, where the gate is true."""
+        """Broadcast an array to the place, and return its elements where the gate is true."""
         wide = np.broadcast_to(array, self.positions.shape)
         return wide if self.gate is None else wide[self.gate]
 
@@ -185,7 +185,7 @@ class Buffer(Cells):
         super().write(place.over(value.data.shape), value)
 
     def add(self, place: Place, value: Value, dtype: DType) -> None:
-        """Add each element to what stands at its position, in row-major order of the lanes."""
+        """Add each element to that at its position, in row-major order of the lanes."""
         self.read(place)
         place = place.over(value.data.shape)
         where, terms = place.selected(place.positions), place.selected(value.data)

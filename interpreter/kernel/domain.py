@@ -43,7 +43,7 @@ class Domain(Protocol[V]):
         """Make the value of a node that has exactly one."""
 
     def reference(self, value: V) -> Value:
-        """Return what the reference computes."""
+        """Return the reference of a value."""
 
     def certain(self, value: V, what: str) -> Value:
         """Return the only value; raise UnsupportedError, which names `what`, for several."""
@@ -61,7 +61,7 @@ class Domain(Protocol[V]):
     def add(self, access: Access[V], value: V) -> None: ...
 
     def finish(self) -> None:
-        """Keep what the launch wrote: called once, at its end."""
+        """Store what the launch wrote; called once, at its end."""
 
 
 class Arrays:

@@ -1,4 +1,4 @@
-"""Map matrix elements to lanes: which work item of a warp holds which element of a matrix."""
+"""Map matrix elements to lanes: the work item of a warp, and the element in its fragment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Formula = Callable[[Array, Array], tuple[Array, Array]]
 
 @dataclass(frozen=True, slots=True)
 class LaneMap:
-    """The lane and the element in it of each place of a matrix."""
+    """The lane of each place of a matrix, and the element in the fragment of that lane."""
 
     lane: Array
     element: Array
@@ -111,4 +111,4 @@ SHAPES = tuple(
     for m, n, k, dtype_in in _FORMULAS
     for dtype_out in _RESULTS[dtype_in]
 )
-"""The lane maps of every instruction that has known ones."""
+"""The lane maps of every instruction with known ones."""

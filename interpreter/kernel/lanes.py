@@ -96,7 +96,7 @@ class Lanes:
         return array.reshape((*here, *(1,) * (to - rank), *array.shape[len(here) :]))
 
     def terms(self, u: UOp, array: Array) -> Array:
-        """Bring the terms that a REDUCE folds to one leading axis; the remaining axes follow."""
+        """Move the terms that a REDUCE folds to one leading axis; the remaining axes follow."""
         axes, lanes = self._folded_axes(u), lanes_of(array, len(u.shape))
         full = array.reshape((*(lanes or (1,) * self.count), *array.shape[len(lanes) :]))
         wanted = list(full.shape)
@@ -171,7 +171,7 @@ def repeated(u: UOp, t: Value) -> Value:
 
 
 def indexed(u: UOp, t: Value, indices: list[Value]) -> Value:
-    """Index a value that is not memory: each index picks along its own leading axis."""
+    """Index a value that is not memory: each index selects along its own leading axis."""
     shape, rank = u.src[0].shape, len(u.shape)
     grids, dim = [], 0
     for axis, (i, node) in enumerate(zip(indices, u.src[1:], strict=True)):

@@ -1,8 +1,8 @@
 """Run one launch of a kernel body: each instruction over all work items at once, in order.
 
-Work items, and ranges without a carried dependence, are numpy axes. An instruction runs in every
-active work item before the next one starts. No program can observe this, because whatever depends
-on that order is a race. The walk handles order, control flow, places in memory and races; a domain
+Work items, and RANGEs without a carried dependence, are numpy axes. An instruction runs in every
+active work item before the next one starts. No program can observe this: anything that depends on
+that order is a race. The walk handles order, control flow, places in memory and races; a domain
 defines what a value is.
 """
 
@@ -256,7 +256,7 @@ class Kernel(Generic[V]):
             self._domain.store(self._access(u, memory, place), value)
 
     def _atomic_add(self, u: UOp) -> None:
-        """Add in every work item and iteration, also where all add the same number to the same
+        """Add in every work item and iteration, even if all add the same number to the same
         element.
         """
         if len(u.src) > 2:
@@ -324,10 +324,10 @@ def _loop_ranges(items: Items) -> list[UOp]:
 
 
 def folded(domain: Domain[V], u: UOp, terms: Sequence[tuple[V, Mask | None]]) -> V:
-    """Fold the terms in their order, each followed by its own axes.
+    """Fold the terms in their order: the elements of a STACK, each followed by its own axes.
 
-    They are the elements of a STACK. In a lane that did not run an iteration its term changes
-    nothing; a lane that ran none has the identity.
+    In a lane that did not run an iteration its term changes nothing; a lane that ran none has the
+    identity.
     """
     arg = arg_of(u, ReduceArg)
     kept = [_where(domain, u.src[0], active, v, neutral(arg.op, u.dtype)) for v, active in terms]

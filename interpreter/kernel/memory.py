@@ -1,4 +1,4 @@
-"""Hold the memory of one launch: shared or private, where accesses go, and what orders them."""
+"""Hold the memory of one launch: shared or private, the places of accesses, and their order."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LaunchMemory:
         return [b for b in dict.fromkeys(self._arguments) if b in self._shadows]
 
     def barrier(self, active: Mask | None) -> None:
-        """Order what the work items of each group have done before what they do next."""
+        """Order the earlier accesses of the work items of each group before their later ones."""
         if active is None or active.ndim == 0:
             self._epoch = self._epoch + 1
             return
@@ -79,7 +79,7 @@ class LaunchMemory:
         self._epoch = self._epoch + some.astype(np.int64)
 
     def end(self, counter: UOp) -> None:
-        """Order what the iterations of a RANGE that is an axis have done before what follows."""
+        """Order the accesses in the iterations of a RANGE that is an axis before the later ones."""
         self._ended[counter] += 1
 
     def memory_of(self, base: UOp) -> Buffer | Registers:
@@ -199,7 +199,7 @@ def _named(store: UOp) -> str:
 
 
 def refuse_open(unspecified: Mask, gate: Mask | None, label: str) -> None:
-    """Raise UndefinedError where something that decides what runs is unspecified."""
+    """Raise UndefinedError if a value that decides what runs is unspecified."""
     if (unspecified if gate is None else unspecified & gate).any():
         raise undefined(label, "an UNSPECIFIED element")
 

@@ -1,9 +1,9 @@
-"""Detect races: accesses of work items to one element of shared memory that nothing orders.
+"""Detect races: accesses of work items to one element of shared memory without an order.
 
 Between work items, each element remembers for each axis of the launch the position that accessed
-it. That number also counts what has ordered the axis so far: barriers for the work items of a
-group, the end of the loop for iterations, nothing for workgroups. Within one item, only data flow
-orders the instructions of a graph; the list orders those of a LINEAR.
+it. That number also counts the events that have ordered the axis so far: barriers for the work
+items of a group, the end of the loop for iterations, nothing for workgroups. Within one item, only
+data flow orders the instructions of a graph; the list orders those of a LINEAR.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _access(u: UOp) -> AccessKind:
 
 
 class CarriedError(Exception):
-    """Signals that iterations which run at once depend on each other."""
+    """Iterations that run at once depend on each other."""
 
     def __init__(self, access: UOp) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class CarriedError(Exception):
 class Reach:
     """The layout of an access along one axis: the position of each element in this interval.
 
-    `position` is `interval + size` where every position of the axis makes the access.
+    `position` is `interval + size` if every position of the axis makes the access.
     """
 
     axis: Axis
@@ -62,7 +62,7 @@ class Reach:
     position: Array
 
     def spelled(self, position: int) -> str:
-        """Name the work items whose access a position is."""
+        """Name the work items that made the access of a position."""
         number = position % (self.axis.size + 1)
         name = axis_name(self.axis)
         return f"every {name}" if number == self.axis.size else f"{name} = {number}"
@@ -142,9 +142,10 @@ class Shadow:
 
 
 class Unordered:
-    """The accesses of a graph that nothing orders, and which elements each has touched.
+    """The accesses of a graph without an order, and the elements that each has touched.
 
-    Two in one loop are left out: its iterations order them, but for those of one iteration.
+    Two accesses in one loop are left out, since its iterations order them; two in one iteration are
+    not.
     """
 
     def __init__(

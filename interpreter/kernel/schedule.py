@@ -1,7 +1,7 @@
 """Order the instructions of a kernel body, and the loops and branches around them.
 
-Ranges that carry nothing from one iteration to the next are numpy axes, not loops. A loop is serial
-where its body writes to memory that the next iteration reuses, or meets a barrier.
+RANGEs that carry nothing from one iteration to the next are numpy axes, not loops. A loop is serial
+if its body writes to memory that the next iteration reuses, or has a barrier.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PARALLEL = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A serial loop: its RANGE and what runs in each iteration."""
+    """A serial loop: its RANGE and the items of its body."""
 
     range: UOp
     items: Items
@@ -46,7 +46,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Where the loops of a REDUCE keep its operand: one term in each iteration."""
+    """The operand of a REDUCE in its loops: each iteration adds one term."""
 
     fold: UOp
 
@@ -113,12 +113,12 @@ def executed_sources(u: UOp) -> tuple[UOp, ...]:
 
 
 def has_fixed_bound(u: UOp) -> bool:
-    """Whether a RANGE or SPECIAL runs equally often in every work item."""
+    """Whether a RANGE or SPECIAL has the same bound in every work item."""
     return u.src[0].op is Op.CONST
 
 
 def bound(u: UOp) -> int:
-    """Return how often a RANGE runs, or how many items a SPECIAL has."""
+    """Return the iterations of a RANGE, or the items of a SPECIAL."""
     if not has_fixed_bound(u):
         raise lacking("RANGE.n1", f"a bound by {u.src[0].op.name}", u)
     return int(cast(ConstArg, u.src[0].arg).value)
@@ -130,7 +130,9 @@ def is_parallel(u: UOp) -> bool:
 
 
 def serial_ranges(order: Iterable[UOp]) -> set[UOp]:
-    """Return the RANGEs that must run as loops: an END closes them and their body carries state."""
+    """Return the RANGEs that must run as loops: an END closes them, and their body
+    carries state.
+    """
     return {
         r
         for r, body in _closed_ranges(order)
@@ -139,8 +141,8 @@ def serial_ranges(order: Iterable[UOp]) -> set[UOp]:
 
 
 def _serially_folded(order: Iterable[UOp], serial: set[UOp]) -> set[UOp]:
-    """Return the RANGEs that REDUCEs close in loops: all of one that has a bound by other values,
-    or a loop, because a fold goes through them in their order.
+    """Return the RANGEs that REDUCEs fold in loops: all RANGEs of a REDUCE if the bound of one
+    depends on other values, or if one is a loop, because a fold runs through them in their order.
     """
     folds = [u.src[1:] for u in order if u.op is Op.REDUCE and len(u.src) > 1]
     found: set[UOp] = set()

@@ -21,14 +21,14 @@ from fractions import Fraction
 from functools import cache
 
 GUARD = 32
-"""Bits below those of a result in fixed point: for the errors of at most 2^28 terms."""
+"""Extra bits of a result in fixed point, for the errors of at most 2^28 terms."""
 
 Bounds = tuple[Fraction, Fraction]
 Enclose = Callable[..., Bounds]
-"""From a point and a number of bits to bounds that agree in about so many.
+"""Takes a point and a number of bits; returns bounds that agree in about so many bits.
 
-Raises ArithmeticError or ValueError where the function has no value. Of a power the base counts as
-its magnitude.
+Raises ArithmeticError or ValueError if the function has no value. Of a power it takes the magnitude
+of the base.
 """
 
 
@@ -101,9 +101,10 @@ def _arctan_of_inverse(n: int, one: int) -> int:
 
 
 def _exp(t: Decimal, c: Context) -> Bounds:
-    """The exponential of t, which two roundings have made wrong by 2 units of its last digit.
+    """The exponential of t, an argument with an error of 2 units of its last digit from two
+    roundings.
 
-    That of a tiny t is 1 + t, wrong by less than t^2: no number of digits but those of t holds it.
+    For a tiny t it is 1 + t with an error below t^2: it needs as many digits as t has.
     """
     if abs(t).adjusted() < -c.prec // 2:
         value = Fraction(t)

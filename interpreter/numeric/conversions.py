@@ -23,10 +23,10 @@ def round_to(a: Array, dtype: DType) -> Array:
 
 
 def to_odd_float32(a: Array) -> Array:
-    """Round float64 to float32, an inexact result to the neighbour with the odd last bit.
+    """Round float64 to float32; an inexact result becomes the neighbour with the odd last bit.
 
-    Rounding the result to nearest even, in a format narrower by two bits or more, equals rounding
-    `a` to that format directly.
+    Rounding that to nearest even, in a format narrower by two bits or more, equals rounding `a` to
+    the format directly.
     """
     near = a.astype(np.float32)
     back = near.astype(np.float64)
@@ -82,7 +82,7 @@ def bitcast_unspecified(a: Array, target: DType) -> Mask | None:
 def index_op(op: Callable[[Any, Any], Any], a: Array, b: Array) -> Array:
     """Compute a sum, difference, product or left shift of index arrays.
 
-    These ops take their extremes at the corners of the operands' ranges, so elements are computed
+    These ops have their extremes at the corners of the operands' ranges, so elements are computed
     exactly only if a corner leaves 64 bits. Raises UndefinedError if a result does.
     """
     if a.size and b.size:

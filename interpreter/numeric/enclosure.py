@@ -1,4 +1,4 @@
-"""Compute real functions of floats exactly where the value is dyadic, else enclose them.
+"""Compute real functions of floats exactly if the value is dyadic, else enclose them.
 
 The precision of the enclosure grows until it decides the result. All functions return magnitudes;
 callers take the sign from an approximation.

@@ -29,7 +29,7 @@ class Storage(dict[str, np.dtype[Any]]):
 
 STORAGE = Storage()
 STORED: dict[np.dtype[Any], DType] = {}
-"""The dtype that a numpy dtype stores: of int64 that is int64, not index."""
+"""The dtype that a numpy dtype stores; for int64 that is int64, not index."""
 BITS: dict[int, np.dtype[Any]] = {
     1: np.dtype(np.uint8),
     2: np.dtype(np.uint16),
@@ -37,19 +37,20 @@ BITS: dict[int, np.dtype[Any]] = {
     8: np.dtype(np.uint64),
 }
 MOST_AXES = 60
-"""The most axes of a value and the most parallel ranges; numpy has 64, and some ops add a few."""
+"""The most axes of a value, and the most parallel ranges: numpy has 64, and some ops add a few."""
 
 
 PART = 1 << 16
-"""The most elements that an elementwise rule computes at once, so that what it computes on its way
-stays small, and near the processor.
+"""The most elements that an elementwise rule computes at once, so that its temporaries stay small
+and in the cache.
 """
 
 
 def parts(shape: Sequence[int]) -> Iterator[tuple[int | slice, ...]]:
-    """Indices of the parts of an array of this shape, of at most PART elements, in row-major order.
+    """Yield the indices of the parts of an array of this shape, of at most PART elements each, in
+    row-major order.
 
-    An array that is one part has none.
+    An array that is a single part yields none.
     """
     if prod(shape) <= PART:
         return
@@ -74,7 +75,7 @@ def is_shape(data: object, itemsize: int) -> TypeGuard[list[int]]:
 
 
 def add_storage(dtype: DType, storage: npt.DTypeLike) -> None:
-    """Enter the numpy dtype that stores a dtype; ValueError for one of another size."""
+    """Register the numpy dtype that stores a dtype; ValueError for one of another size."""
     entered = np.dtype(storage)
     if dtype.kind is not Kind.BOOL and dtype.bits != 8 * entered.itemsize:
         raise ValueError(f"{dtype.name} has {dtype.bits} bits: expected a numpy dtype of as many")

@@ -1,4 +1,4 @@
-"""Compute EXP2, LOG2, SIN and POW correctly rounded, by approximation or else enclosed.
+"""Compute EXP2, LOG2, SIN and POW correctly rounded: by approximation, or by enclosure.
 
 An approximation decides a result if both ends of its error interval round to the same value. The
 other elements, one in thousands for float32 and a few in a hundred for float64, are computed
@@ -30,11 +30,11 @@ EVEN = 2.0**62
 
 
 def power(x: Array, y: Array) -> Array:
-    """Compute np.power, corrected.
+    """Compute np.power, with corrections.
 
-    In the x87 format it gives inf for -inf to the -2^63, not 0. For an exponent of 1/2 that is one
-    number it takes the square root, which differs at -0 and -inf. With a signalling NaN it is NaN
-    on some processors where a quiet one gives 1.
+    In the x87 format numpy gives inf for -inf to the -2^63, not 0. For a single exponent of 1/2 it
+    takes the square root, which differs at -0 and -inf. For a signalling NaN it gives NaN on some
+    processors where a quiet one gives 1.
     """
     x, y = (np.where(np.isnan(operand), np.nan, operand) for operand in (x, y))
     infinite = np.isinf(x)

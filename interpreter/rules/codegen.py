@@ -1,4 +1,4 @@
-"""Define the meaning of WMMA, and register that of the ops a program knows by name only."""
+"""Define the meaning of WMMA, and register that of ops which a program knows only by name."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
 Meaning = Callable[..., Array]
-"""From the arrays of the operands to that of the result, for all work items at once: leading axes
-are lanes, the others the shape of the node."""
+"""Takes the arrays of the operands, returns that of the result, for all work items at once: the
+leading axes are lanes, the others the shape of the node.
+"""
 
 
 INSTRUCTIONS: dict[str, Meaning] = {}
@@ -60,9 +61,7 @@ def is_registered(u: UOp) -> bool:
 
 
 def meaning_of(u: UOp) -> Meaning:
-    """Return the meaning of an INS or CUSTOM; raise LackingError if none is registered for its
-    operands.
-    """
+    """Return the meaning of an INS or CUSTOM; raise LackingError if none fits its operands."""
     name, table = _entry(u)
     if u.op is Op.INS:
         check_operands(u)
@@ -82,9 +81,7 @@ def _entry(u: UOp) -> tuple[str, dict[str, Meaning]]:
 
 
 def custom_function_of(u: UOp, buffers: int) -> CustomFunction:
-    """Return the function of a CUSTOMFUNCTION; raise LackingError if none is registered for so many
-    buffers.
-    """
+    """Return the function of a CUSTOMFUNCTION; raise LackingError if none takes so many buffers."""
     try:
         return function_named(arg_of(u, CustomFunctionArg).name, buffers, len(u.src))
     except UnsupportedError as error:

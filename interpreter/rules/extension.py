@@ -14,7 +14,7 @@ from uop.spec.ops.names import Op
 def cdiv(u: Node, a: Array, b: Array) -> Array:
     """Return the quotient rounded toward zero.
 
-    The dividend less its remainder divides evenly, so that the floored quotient is exact.
+    The dividend minus its remainder is divisible, so the floored quotient is exact.
     """
     return idiv(u, np.subtract(a, np.fmod(a, b)), b)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def value_sources(u: UOp) -> tuple[UOp, ...]:
     """Return the operands that an op combines.
 
-    Of an AFTER this is the first one alone: the others have run before.
+    An AFTER combines only its first one: the others have run before.
     """
     return u.src[:1] if u.op is Op.AFTER else u.data_src
 
@@ -51,7 +51,7 @@ def expand(u: UOp, t: Array) -> Array:
 
 @evaluates(Op.PAD)
 def pad(u: UOp, t: Array) -> Array:
-    """Return T inside zeros; `outside_pad` says where the zeros are."""
+    """Return T surrounded by zeros; `outside_pad` says where the zeros are."""
     padded = np.zeros(u.shape, t.dtype)
     padded[_window(u)] = t
     return padded
@@ -95,7 +95,9 @@ def replicated(u: UOp, t: Array) -> Array:
 
 @evaluates(Op.SLICE)
 def slice_(u: UOp, t: Array) -> Array:
-    """Return elements made of the bytes of T in row-major order, from element `offset` of T on."""
+    """Return elements made of the bytes of T in row-major order, starting at element
+    `offset` of T.
+    """
     start, arg = index_value(u.src[1]), arg_of(u, SliceArg)
     if arg.dtype == u.src[0].dtype:
         return t.reshape(-1)[start : start + arg.size]
@@ -134,7 +136,7 @@ def outside_axis(u: UOp, axis: int, data: Array, invalid: Mask | None) -> Mask:
 
 
 def index_error(u: UOp, axis: int, data: Array, bad: Mask) -> UndefinedError | None:
-    """Return the error that names the first of the bad elements of an index; None without one."""
+    """Return the error that names the first bad element of an index; None if all are good."""
     if not bad.any():
         return None
     position = tuple(map(int, np.argwhere(bad)[0]))

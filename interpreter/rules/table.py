@@ -1,4 +1,4 @@
-"""Hold the numpy rule of each op, and the rule of where its result is unspecified."""
+"""Hold the numpy rule of each op, and the rule that says where its result is unspecified."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 This defines `axis`. A value with an axis is split along it into equal parts, one per device;
 without an axis every device has the whole value. Devices exchange elements at a LOAD with a device,
-and at a REDUCE along the shard axis, after which each one has the result. REPLICATED along the
+and at a REDUCE along the shard axis, after which each device has the result. REPLICATED along the
 shard axis compares the shards and moves nothing.
 """
 
@@ -57,10 +57,10 @@ ShardedOutput = Sharded | tuple[Sharded, ...] | dict[int, Sharded]
 
 
 def evaluate_by_devices(root: UOp, inputs: Inputs | None = None) -> ShardedOutput:
-    """Evaluate a program as `evaluate` does, each device computing from what it holds.
+    """Evaluate a program as `evaluate` does; each device computes from the parts that it holds.
 
     A value gives one Sharded, a TUPLE a tuple, a SINK a dict from slot to contents. Raises as
-    `evaluate` does, and UndefinedError also where REPLICATED shards differ.
+    `evaluate` does, and UndefinedError also if REPLICATED shards differ.
     """
     if kind_of(root).calls_kernels:
         raise lacking("CALL.n5", "kernels", root)

@@ -97,8 +97,8 @@ class Domain(Protocol[V]):
     def launch(
         self, body: UOp, arguments: list[Buffer], held: Mapping[Buffer, V], addresses: Addresses
     ) -> dict[Buffer, V]:
-        """Run the body of a CALL over its arguments, which hold these contents; return the new
-        ones.
+        """Run the body of a CALL over its arguments with these contents; return the new
+        contents.
         """
 
 
@@ -146,7 +146,7 @@ ARRAYS = Arrays()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Walk:
-    """What every evaluation of a graph shares; the root itself comes after all nodes below it.
+    """The order of a graph, which all its evaluations share; the root is not in it.
 
     `unused` lists for each node, the root included, the values that no later node uses, so that
     their space can be freed. A graph with memory holds all values.

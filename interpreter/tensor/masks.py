@@ -1,7 +1,7 @@
 """Propagate INVALID, UNSPECIFIED and open NaN elements through the ops of tensor graphs.
 
-Each function computes one class of ops on `Value`s: the data by the rule of the op, and the
-masks. Where an element is both, INVALID wins over UNSPECIFIED.
+Each function computes one class of ops on `Value`s: the data by the rule of the op, and the masks.
+An element that is both is INVALID.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _is_plain(v: Value) -> bool:
 
 
 def made_nan(u: UOp, data: Array) -> Mask | None:
-    """Return where arithmetic produced a NaN; None for other dtypes than floats."""
+    """Return where arithmetic produced a NaN; None for dtypes that are not floats."""
     if not u.dtype.is_float:
         return None
     nan = np.isnan(data)
@@ -251,7 +251,7 @@ def gate_is_true(gate: Value, op: Op) -> Mask:
 def load(u: UOp, buf: Value, *alt_gate: Value) -> Value:
     """Compute a LOAD: a copy, or `alt` where the gate is false.
 
-    An INVALID element of a location is read as alt, or as 0 if there is no alt.
+    An INVALID element of a location is read as `alt`, or as 0 if there is none.
     """
     zero = Value(np.zeros((), buf.data.dtype))
     alt = alt_gate[0] if alt_gate else zero

@@ -1,7 +1,7 @@
-"""Hold the memory of a tensor graph: the contents of a location where a node reads it.
+"""Hold the memory of a tensor graph: the contents of a location at the node that reads it.
 
-Every access is an event. Event a is before event b where b's node depends on a's. Two accesses to
-one element, one of them a write, that are not ordered so are a race.
+Every access is an event. Event a is before event b if the node of b depends on that of a. Two
+accesses to one element, one of them a write, without such an order are a race.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Access:
     node: UOp
     base: UOp
     touched: Mask
-    """A mask over the flat buffer, by units: as many as the buffer has elements, or a multiple."""
+    """A mask over the units of the flat buffer: as many units as elements, or a multiple."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,10 @@ class Write:
 
     access: Access
     view: View
-    """Flat, as the value: only the elements that are written."""
+    """The view of the written elements, flat like the value."""
     value: Value
     dtype: DType
-    """That of the value."""
+    """The dtype of the value."""
 
 
 class TensorMemory:
@@ -83,14 +83,14 @@ class TensorMemory:
         """The events that each node depends on, as bits: writes are even, reads odd."""
 
     def enter(self, u: UOp) -> None:
-        """Record which events come before a node."""
+        """Record the events that come before a node."""
         before = 0
         for s in u.src:
             before |= self._before.get(s, 0)
         self._before[u] = before
 
     def view(self, location: UOp, indices: Sequence[Value]) -> None:
-        """Record which elements of its buffer a location stands for; an INDEX has `indices`."""
+        """Record the elements of the buffer that a location stands for; an INDEX has `indices`."""
         u = location
         if u.src and u.src[0] in self._errors:
             self._errors[u] = self._errors[u.src[0]]
@@ -148,8 +148,8 @@ class TensorMemory:
         return self.peek(location)
 
     def accessed(self, location: UOp, kept: Mask | None, gate: Value | None, by: UOp) -> Mask:
-        """Return which elements of a location exist, are not kept and are accessed where the gate
-        is true; none of these may be OUTSIDE.
+        """Return the elements of a location that exist, are not kept, and whose gate is true; none
+        of these may be OUTSIDE.
         """
         view = self.views[location]
         put = ~view.any_is(ABSENT)
@@ -201,7 +201,7 @@ class TensorMemory:
         self._writes.append(Write(access, view, value.map(lambda a: a[put]), target.dtype))
 
     def record(self, effect: UOp, base: UOp, touched: Array, value: Value) -> None:
-        """Record a write that has been checked: what an effect makes of elements of a buffer."""
+        """Record a checked write: the elements that an effect stores in a buffer."""
         view = View((touched,), base.dtype.itemsize)
         self._before[effect] |= 1 << (2 * len(self._writes))
         access = Access(effect, base, _touched(base, view))

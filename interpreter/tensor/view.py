@@ -1,4 +1,4 @@
-"""Views of memory: where the elements of a location are in its buffer, by units of some bytes."""
+"""Views of memory: the place of each element of a location in its buffer, in units of bytes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from uop.spec.uop import UOp, param
 
 ABSENT = -1
 OUTSIDE = -2
-"""In a view, an element at an index out of bounds: only an access to it is undefined (D-052)."""
+"""The mark of an element at an index out of bounds: only an access to it is undefined (D-052)."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the elements of a location are in its buffer, cut into units of some bytes."""
+    """The elements of a location as places in its buffer, which is cut into units of some bytes."""
 
     parts: tuple[Array, ...]
-    """The position of the first unit of each element, of the second, ... Behind a BITCAST elements
-    have other sizes than those of the buffer, and the units the smaller one.
+    """The position of the first unit of each element, of the second, and so on. After a BITCAST the
+    elements have another size than those of the buffer; a unit has the smaller size.
     """
     unit: int
 
@@ -40,7 +40,9 @@ class View:
         return np.asarray(np.logical_or.reduce([part == mark for part in self.parts]))
 
     def retyped(self, old: int, new: int) -> View:
-        """Return the elements of another size, in bytes: one of several, or several of one."""
+        """Return the view with elements of another size in bytes: one of several, or several of
+        one.
+        """
         unit = min(self.unit, new)
         finer = self.unit // unit
         parts = [
@@ -73,7 +75,7 @@ def unit_of(view: View) -> DType:
 
 
 def bits(value: Value, old: DType, new: DType) -> Value:
-    """Return what BITCAST makes of a value."""
+    """Return the BITCAST of a value."""
     return bitcast(cast_of_bits(value.data.shape, old, new), value)
 
 

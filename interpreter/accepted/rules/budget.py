@@ -29,8 +29,8 @@ def within_budget(low: Array, high: Array, budget: float, dtype: DType) -> Sets:
     """Return every float v with |v - y| <= budget ulp(y) for a real y from `low` to `high`.
 
     Infinity is accepted where |y| + budget ulp(y) rounds to it; the largest finite value is
-    accepted unless |y| - budget ulp(y) rounds to infinity. In a dtype without infinity NaN takes
-    its place. Where the interval reaches zero, both zeros are accepted.
+    accepted unless |y| - budget ulp(y) rounds to infinity. A dtype without infinity has NaN in its
+    place. If the interval reaches zero, both zeros are accepted.
     """
     error = _error(dtype)
     low = low * (1 - error * np.sign(low))

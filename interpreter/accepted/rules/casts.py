@@ -83,7 +83,7 @@ def _to_bool(a: Sets) -> Sets:
 def _to_float(profile: Profile, a: Sets, source: DType, target: DType) -> Sets:
     """Round both ends once, which is monotone.
 
-    What overflows a dtype without infinity is NaN, or saturates under `fp8_saturate`.
+    A value that overflows a dtype without infinity becomes NaN, or saturates under `fp8_saturate`.
     """
     saturates = profile.fp8_saturate and target.bits == 8
     if saturates or not target.format.has_inf:

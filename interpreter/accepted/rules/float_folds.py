@@ -19,7 +19,7 @@ from uop.interpreter.values import either
 from uop.spec.dtype import DType, FloatFormat
 
 LONGEST = 256
-"""The most terms of a fold that is decided; a longer one keeps its outward ends."""
+"""The most terms of a fold whose ends are decided exactly; a longer one keeps its outward ends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +32,7 @@ class Folded:
 
 
 Limits = Callable[[Array, int, int], tuple[int, int, int]]
-"""From finite terms, their number of roundings and p: integers low, high and unit.
+"""Takes finite terms, their number of roundings and p; returns integers low, high and unit.
 
 The result of the fold lies between low 2^unit and high 2^unit.
 """
@@ -41,10 +41,10 @@ The result of the fold lies between low 2^unit and high 2^unit.
 def decided(
     dtype: DType, folds: Folded, outward: Sets, below: Array, above: Array, limits: Limits
 ) -> Sets:
-    """Return the sets with exact ends, where bounds that surely lie inside round to other ends.
+    """Return the sets with exact ends, where inner and outward bounds round to different ends.
 
-    `outward` holds the sets so far, `below` and `above` the inner bounds; `limits` computes the
-    exact ones.
+    `outward` holds the sets so far, `below` and `above` the inner bounds, which surely lie inside;
+    `limits` computes the exact ends.
     """
     if len(folds.terms) > LONGEST or not folds.where.any():
         return outward
@@ -102,7 +102,7 @@ def _rounded(whole: int, unit: int, form: FloatFormat) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Terms:
-    """The terms of folds along the first axis, as sets; `count` says how many are present."""
+    """The terms of folds along the first axis, as sets; `count` is the number of present terms."""
 
     lo: Array
     hi: Array

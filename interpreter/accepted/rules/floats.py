@@ -58,7 +58,7 @@ def mul(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
 def product(a: Sets, b: Sets) -> Sets:
     """Multiply at the corners: products are monotone in each operand.
 
-    0 times inf is NaN: where a corner is, the neighbours of both operands count instead.
+    0 times inf is NaN: at such a corner the neighbours of both operands are used instead.
     """
     nan, only = either(a.nan, b.nan), either(a.only, b.only)
     corners = [a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi]
@@ -111,14 +111,16 @@ def trunc(u: Node, profile: Profile, a: Sets) -> Sets:
 
 
 def computed(a: Sets) -> Sets:
-    """Return the sets in a dtype of at least 32 bits; `stored` rounds what is computed in it."""
+    """Return the sets in a dtype of at least 32 bits; `stored` rounds the result of the
+    computation.
+    """
     if a.lo.dtype.itemsize >= 4:
         return a
     return Sets(a.lo.astype(np.float32), a.hi.astype(np.float32), a.nan, a.only)
 
 
 def stored(s: Sets, dtype: DType) -> Sets:
-    """Round the sets to the dtype once; what overflows a dtype without infinity is NaN."""
+    """Round the sets to the dtype once; overflow of a dtype without infinity gives NaN."""
     if s.lo.dtype.itemsize * 8 == dtype.bits:
         return s
     if dtype.format.has_inf:
@@ -150,7 +152,7 @@ def _has_inf(a: Sets) -> Mask:
 
 
 def inner(a: Sets) -> tuple[Array, Array]:
-    """Return the values next to the ends, or the ends themselves for a single value."""
+    """Return the values next to the ends inside the set; of a single value the ends themselves."""
     more = order.keys(a.lo) < order.keys(a.hi)
     k = more.astype(order.keys(a.lo).dtype)
     storage = a.lo.dtype

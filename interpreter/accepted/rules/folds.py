@@ -47,8 +47,8 @@ def reduce(u: Node, profile: Profile, t: Sets) -> Sets:
 def folded(op: Op, dtype: DType, profile: Profile, flat: Sets) -> Sets:
     """Return the accepted results of a fold along the first axis.
 
-    Absent terms are skipped; one unspecified term makes the result unspecified. Large folds are
-    computed in parts, each of some of the results.
+    Absent terms are skipped; one unspecified term makes the result unspecified. A large computation
+    is done in parts, each for some of the results.
     """
     count, *shape = flat.lo.shape
     if flat.lo.size <= PART or prod(shape) == 1:
@@ -152,8 +152,8 @@ def _float_product(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
 def _float_maximum(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
     """Return the largest term; of equal zeros either one is accepted.
 
-    What a NaN gives follows `profile.max_nan`: NaN, the largest other term, or NaN and any term:
-    the others may vanish in a NaN before it does. A fold may start from the identity.
+    `profile.max_nan` decides about a NaN: the result is NaN, the largest other term, or NaN and any
+    term, since the other terms may be lost before the NaN is. A fold may start from the identity.
     """
     if t.nan is None:
         return _largest(dtype, t, None, None)
@@ -169,9 +169,9 @@ def _float_maximum(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
 
 
 def _largest(dtype: DType, t: Terms, droppable: Mask | None, nothing: Mask | None) -> Sets:
-    """Return the largest of the terms that are no NaN, some of which may be left out.
+    """Return the largest of the terms that are not NaN; some of these may be left out.
 
-    Where `nothing` is set all of them may be, which gives the identity.
+    Where `nothing` is set all may be left out, which gives the identity.
     """
     if not t.gaps and droppable is None:
         return _largest_of_intervals(t)

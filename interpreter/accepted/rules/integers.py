@@ -1,6 +1,6 @@
 """Compute the accepted results of int, index and bool ops from the corners of the sets.
 
-Where a result may wrap, every value of the dtype is accepted.
+If a result may wrap, every value of the dtype is accepted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ESTIMATES = {Op.ADD: np.add, Op.SUB: np.subtract, Op.MUL: np.multiply, Op.SHL: n
 
 @accepts_ints(Op.MAX, Op.TRUNC, Op.NOT)
 def monotone(u: Node, profile: Profile, *operands: Sets) -> Sets:
-    """Return the results at the corners; a set of bools consists of its corners for any op."""
+    """Return the results at the corners; a set of bools has no values but its corners."""
     lo, hi = corners(u, *operands)
     return Sets(lo, hi)
 
@@ -49,7 +49,7 @@ def bitwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
 
 @accepts_ints(Op.ADD, Op.SUB, Op.MUL)
 def wrapping(u: Node, profile: Profile, *operands: Sets) -> Sets:
-    """Return the corners of an op linear in each operand, or anything if one may wrap."""
+    """Return the corners of an op that is linear in each operand, or anything if one may wrap."""
     lo, hi = corners(u, *operands)
     if u.dtype.kind is Kind.BOOL:
         return Sets(lo, hi)
@@ -74,7 +74,7 @@ def mulacc(u: Node, profile: Profile, a: Sets, b: Sets, c: Sets) -> Sets:
 
 @accepts_ints(Op.IDIV)
 def idiv(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
-    """Return the quotients at the corners, on either side of a zero divisor.
+    """Return the quotients at the corners, on both sides of a zero divisor.
 
     Only MIN by -1 wraps.
     """
@@ -89,7 +89,7 @@ def idiv(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
 
 @accepts_ints(Op.MOD)
 def mod(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
-    """Return values between zero and the divisor; exact ends where the quotient is one number."""
+    """Return all values between zero and the divisor; exact ends if the quotient is one number."""
     zero = (b.lo <= 0) & (b.hi >= 0)
     ends = [_remainder(u, profile, x, b.lo) for x in (a.lo, a.hi)]
     if profile.truncates(u.dtype):

@@ -52,7 +52,7 @@ def wmma_sets(u: UOp, a: Sets, b: Sets, acc: Sets) -> Sets:
 
 
 def _factors(arg: WmmaArg, s: Sets) -> Sets:
-    """Return the bits of the factors that are read.
+    """Return the factors with the bits that are read.
 
     A NaN whose payload lies in the other bits may be read as an infinity.
     """

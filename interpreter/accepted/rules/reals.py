@@ -35,8 +35,8 @@ from uop.spec.registry import Node
 def decided(op: Op, dtype: DType, latitude: Ulp, reals: Array, result: Sets, *x: Array) -> Sets:
     """Return the accepted sets of single operands, exact also at the limits of the budget.
 
-    `reals` approximates the results and `result` is the set that it gives, which may be too wide
-    where a float lies next to a limit of the budget. A budget of half an ulp is not recomputed.
+    `reals` approximates the results. `result` is the set from that approximation: it may be too
+    wide if a float lies next to a limit of the budget. A budget of half an ulp is not recomputed.
     """
     budget = latitude.budget(dtype)
     if 2 * budget == 1:
@@ -66,7 +66,7 @@ def decided(op: Op, dtype: DType, latitude: Ulp, reals: Array, result: Sets, *x:
 
 
 def _limits(y: Magnitude, budget: Fraction, form: FloatFormat) -> tuple[int, int]:
-    """Return the keys of the lowest and the highest float in the budget of a magnitude.
+    """Return the keys of the lowest and the highest float within the budget of a magnitude.
 
     The range of the format is ignored.
     """
