@@ -26,7 +26,6 @@ from uop.compiler.runtime.device import Device, Launch, Transfer, run_on
 from uop.compiler.stages.render.grid import grid_of, is_grouped, runs
 from uop.compiler.stages.render.stage import BundledKernel, grouped_name, render_bundle
 from uop.compiler.targets.c import CTarget
-from uop.compiler.targets.target import Target
 from uop.spec.errors import BackendError, LaunchError, UopError
 
 KERNELS = 256
@@ -69,9 +68,10 @@ def run_many(
             _check_kernels(job.program.executable)
         except UopError as error:
             outcomes[number] = error
+        program = job.program.executable
         if not job.inputs:
             outcomes.setdefault(number, [])
-        elif not _is_bundled(job.program.executable):
+        elif not (isinstance(program.target, CTarget) and program.is_one_source):
             outcomes.setdefault(number, _alone(job, device))
     fitting = [number for number in range(len(jobs)) if number not in outcomes]
     for chosen in _sources(jobs, fitting, kernels):
@@ -86,10 +86,6 @@ def _check_kernels(program: Executable) -> None:
             program.target.check(linear, name)
 
 
-def _is_bundled(program: Executable) -> bool:
-    return isinstance(program.target, CTarget) and program.is_one_source
-
-
 def _alone(job: Job, device: Device | None) -> RunResults:
     try:
         return [job.program.run(inputs, device) for inputs in job.inputs]
@@ -99,7 +95,8 @@ def _alone(job: Job, device: Device | None) -> RunResults:
 
 def _sources(jobs: Sequence[Job], numbers: Sequence[int], kernels: int) -> Iterator[list[int]]:
     """Group the jobs by target, and those on several devices; as many as fit into one source."""
-    kind_of = {n: _kind(jobs[n].program.executable) for n in numbers}
+    programs = {n: jobs[n].program.executable for n in numbers}
+    kind_of = {n: (program.target, len(program.devices) > 1) for n, program in programs.items()}
     for kind in dict.fromkeys(kind_of.values()):
         chosen: list[int] = []
         count = 0
@@ -111,10 +108,6 @@ def _sources(jobs: Sequence[Job], numbers: Sequence[int], kernels: int) -> Itera
             chosen.append(n)
             count += len(program.kernels)
         yield chosen
-
-
-def _kind(program: Executable) -> tuple[Target, bool]:
-    return program.target, len(program.devices) > 1
 
 
 def _bisected(

@@ -37,7 +37,8 @@ def _core_forms(root: UOp) -> dict[frozenset[Op], UOp | None]:
 
 def _without_extensions(root: UOp, keep: frozenset[Op]) -> UOp:
     def goes(u: UOp) -> bool:
-        return u.op not in keep and (u.declaration.section == "extension" or _folds_with_min(u))
+        folds_with_min = u.op is Op.REDUCE and arg_of(u, ReduceArg).op is Op.MIN
+        return u.op not in keep and (u.declaration.section == "extension" or folds_with_min)
 
     order = root.toposort()
     if not any(map(goes, order)):
@@ -70,10 +71,6 @@ def _sources(u: UOp, done: Mapping[UOp, UOp]) -> Sequence[UOp]:
 
 def _sources_outside(operands: set[UOp], u: UOp) -> Sequence[UOp]:
     return () if u in operands else u.src
-
-
-def _folds_with_min(u: UOp) -> bool:
-    return u.op is Op.REDUCE and arg_of(u, ReduceArg).op is Op.MIN
 
 
 def _smaller(u: UOp) -> UOp | None:

@@ -37,7 +37,7 @@ from uop.conformance.suite.levels.graph import (
 )
 from uop.conformance.suite.levels.group import Build, Counts, Generated, Group
 from uop.conformance.suite.levels.invalid import InvalidGroup
-from uop.conformance.suite.levels.kernel import kernels, neutral, rules, schedules
+from uop.conformance.suite.levels.kernel import folds, kernels, rules, schedules
 from uop.conformance.suite.levels.op import (
     absent,
     calls,
@@ -250,7 +250,7 @@ RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     ),
     "twin": (twins.groups,),
     "kernel": (kernels.groups, rules.groups),
-    "schedule": (schedules.groups, neutral.groups),
+    "schedule": (schedules.groups, folds.groups),
     "device": (devices.groups,),
 }
 """By level the functions that make the groups of random programs."""

@@ -165,16 +165,13 @@ class Accepted:
 def _described(s: Sets, dtype: DType) -> str:
     """Describe an interval: one value, two neighbours, or the ends."""
     lo, hi = _spelled(s.lo, dtype), _spelled(s.hi, dtype)
-    return lo if lo == hi else f"{lo} or {hi}" if _neighbours(s) else f"{lo} to {hi}"
+    are_neighbours = float(order.distance(s.lo, s.hi)[0]) == 1
+    return lo if lo == hi else f"{lo} or {hi}" if are_neighbours else f"{lo} to {hi}"
 
 
 def _spelled(one: Array, dtype: DType) -> str:
     """Return one value as a `.uop` file spells it."""
     return print_literal(encode_scalar(int.from_bytes(one.tobytes(), "little"), dtype))
-
-
-def _neighbours(s: Sets) -> bool:
-    return float(order.distance(s.lo, s.hi)[0]) == 1
 
 
 def _nan_patterns(dtype: DType) -> int:

@@ -43,7 +43,8 @@ class Trees:
             return result
         leaves: list[Sets] = []
         for k, (s, operand) in enumerate(zip(u.src, operands, strict=True)):
-            inside = self._leaves.get(s, []) if self._continues(u, s) else []
+            continues = self._uses[s] == 1 and KINDS.get(s.op) is KINDS[u.op]
+            inside = self._leaves.get(s, []) if continues else []
             own = [at_result(k, leaf) for leaf in inside or [operand]]
             leaves += map(negative, own) if u.op is Op.SUB and k else own
         self._leaves[u] = leaves
@@ -57,6 +58,3 @@ class Trees:
         return replace(
             united(result, sums), any=either(result.any, sums.any), invalid=result.invalid
         )
-
-    def _continues(self, u: Node, s: Node) -> bool:
-        return self._uses[s] == 1 and KINDS.get(s.op) is KINDS[u.op]

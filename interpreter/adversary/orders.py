@@ -28,7 +28,8 @@ def fold_somehow(
     wide = bool(random.random() < 0.3) and op is not Op.MAX
     # An accumulator wider than float64 is longdouble; where that is no wider, it is legal too.
     storage = steps.dtype if not wide else np.dtype(np.longdouble if dtype.bits == 64 else "f8")
-    combine = _wide_combine(op) if wide else _combine(op, dtype, random, max_nan)
+    exact = np.add if op is Op.ADD else np.multiply
+    combine = exact if wide else _combine(op, dtype, random, max_nan)
     grouping = GROUPINGS[random.integers(len(GROUPINGS))]
     if random.random() < 0.3:
         start = np.broadcast_to(identity(op, dtype), (1, *steps.shape[1:]))
@@ -58,10 +59,6 @@ def _in_lanes(steps: Array, combine: Combine) -> Array:
 
 
 GROUPINGS = (_sequential, _pairwise, _in_lanes)
-
-
-def _wide_combine(op: Op) -> Combine:
-    return np.add if op is Op.ADD else np.multiply
 
 
 def _combine(op: Op, dtype: DType, random: np.random.Generator, max_nan: MaxNan) -> Combine:

@@ -169,7 +169,8 @@ class Buffer(Cells):
 
     @property
     def contents(self) -> Value:
-        unspecified, free_nan, _ = (_or_none(self.masks[name]) for name in MASKS)
+        masks = (self.masks[name] for name in MASKS)
+        unspecified, free_nan, _ = (m if m is not None and m.any() else None for m in masks)
         return Value(self.data, None, unspecified, free_nan)
 
     def saved(self) -> Value:
@@ -306,7 +307,3 @@ class Buffers:
     def stored_to(self) -> dict[UOp, Buffer]:
         """Return the memory of each BUFFER that a kernel stores to."""
         return {u: b for u, b in self._buffers.items() if b.is_stored_to}
-
-
-def _or_none(mask: Mask | None) -> Mask | None:
-    return mask if mask is not None and mask.any() else None

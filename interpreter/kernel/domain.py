@@ -1,27 +1,27 @@
-"""Define the domains of kernel values: the protocol, and the reference with an array per node."""
+"""Define the domains of kernel values: the protocol, the reference on arrays, and serial folds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from uop.interpreter.kernel.buffers import Buffer, Place, Registers
 from uop.interpreter.kernel.lanes import Lanes, indexed, moved, repeated, reshaped, stacked
 from uop.interpreter.kernel.warps import in_warps
-from uop.interpreter.numeric.storage import Mask, constant
+from uop.interpreter.numeric.storage import Array, Mask, constant
 from uop.interpreter.rules.codegen import meaning_of
-from uop.interpreter.rules.reduce import fold
+from uop.interpreter.rules.reduce import fold, identity, neutral
 from uop.interpreter.tensor import masks
 from uop.interpreter.values import Value, either, full
 from uop.spec.args import ConstArg, ReduceArg, arg_of
+from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
-
-if TYPE_CHECKING:
-    from uop.spec.uop import UOp
+from uop.spec.uop import UOp, const, index_const
 
 V = TypeVar("V")
 
@@ -111,6 +111,43 @@ class Arrays:
 
     def finish(self) -> None:
         pass
+
+
+def folded(domain: Domain[V], u: UOp, terms: Sequence[tuple[V, Mask | None]]) -> V:
+    """Fold the terms in their order: the elements of a STACK, each followed by its own axes.
+
+    In a lane that did not run an iteration its term changes nothing; a lane that ran none has the
+    identity.
+    """
+    arg = arg_of(u, ReduceArg)
+    kept = [_where(domain, u.src[0], active, v, neutral(arg.op, u.dtype)) for v, active in terms]
+    stack = UOp(Op.STACK, *[u.src[0]] * len(kept))
+    axes = (0, *(1 + axis for axis in arg.axes))
+    total = UOp(Op.REDUCE, stack, arg=ReduceArg(arg.op, axes))
+    first = index_const(0)
+    sums = domain.result(total, [domain.result(stack, kept)])
+    result = UOp(Op.INDEX, total, first)
+    value = domain.result(result, [sums, domain.result(first, [])])
+    ran = _anywhere([active for _, active in terms])
+    return _where(domain, result, ran, value, identity(arg.op, u.dtype))
+
+
+def _where(domain: Domain[V], u: UOp, active: Mask | None, value: V, other: Array) -> V:
+    """Return the value of a node in active lanes, and another one elsewhere."""
+    if active is None:
+        return value
+    gate, rest = const(True, dtypes.bool), const(other.item(), u.dtype)
+    operands = [domain.lift(gate, Value(active)), value, domain.lift(rest, Value(other))]
+    return domain.result(UOp(Op.WHERE, gate, u, rest), operands)
+
+
+def _anywhere(actives: Sequence[Mask | None]) -> Mask | None:
+    """Return the lanes that ran any iteration; None for all."""
+    if any(active is None for active in actives):
+        return None
+    masks = [active for active in actives if active is not None]
+    ran = reduce(np.logical_or, masks)
+    return None if ran.all() else ran
 
 
 def _const(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:

@@ -17,7 +17,7 @@ import numpy as np
 from uop.interpreter.addresses import Addresses
 from uop.interpreter.footprint import check_kernel, current_meter
 from uop.interpreter.kernel.buffers import Buffer, Place, Registers
-from uop.interpreter.kernel.domain import MEANINGS, Access, Domain
+from uop.interpreter.kernel.domain import MEANINGS, Access, Domain, folded
 from uop.interpreter.kernel.lanes import Kind, Lanes, lanes_of
 from uop.interpreter.kernel.memory import LaunchMemory, refuse_open
 from uop.interpreter.kernel.schedule import (
@@ -27,11 +27,8 @@ from uop.interpreter.kernel.schedule import (
     Loop,
     Term,
     bound,
-    executed_sources,
     has_fixed_bound,
-    loops_of_effects,
-    of_graph,
-    of_linear,
+    scheduled,
 )
 from uop.interpreter.kernel.warps import need_whole_warps
 from uop.interpreter.numeric.storage import MOST_AXES, Mask
@@ -43,20 +40,9 @@ from uop.spec.conditions.clauses import lacking, located, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError
 from uop.spec.ops.names import Op
-from uop.spec.walk import toposort
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
-
-from functools import reduce
-from typing import TYPE_CHECKING
-
-from uop.interpreter.numeric.storage import Array
-from uop.interpreter.rules.reduce import neutral
-from uop.spec.uop import UOp, const, index_const
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 V = TypeVar("V")
 Make = Callable[["UOp", Lanes], Domain[V]]
@@ -79,21 +65,15 @@ class Kernel(Generic[V]):
         self._addresses, self._observe = addresses, observe
         linear = body.src[0] if body.op is Op.PROGRAM else body
         self._is_list = linear.op is Op.LINEAR
-        if self._is_list:
-            self._items = of_linear(linear.src)
-        else:
-            self._items = of_graph(linear, one_after_the_other=one_after_the_other)
-        order = toposort([linear], executed_sources)
-        self._around = {} if self._is_list else loops_of_effects(order)
-        loops = set(_loop_ranges(self._items))
+        schedule = scheduled(linear, one_after_the_other=one_after_the_other)
+        self._items, self._around = schedule.items, schedule.around
         # The operand of a REDUCE in each iteration, and the lanes that ran it; None for all.
         self._terms: dict[UOp, list[tuple[V, Mask | None]]] = {}
-        counters = [u for u in order if u.op in (Op.SPECIAL, Op.RANGE) and u not in loops]
-        self._lanes = Lanes(counters)
+        self._lanes = Lanes(schedule.counters)
         if self._lanes.count > MOST_AXES:
             found = f"{self._lanes.count} parallel ranges of at most {MOST_AXES}"
             raise lacking("CALL.n3", found, body)
-        check_kernel(order, self._lanes.axes)
+        check_kernel(schedule.order, self._lanes.axes)
         self._meter = current_meter()
         if self._meter is not None:
             self._meter.spend(sum(a.size for a in self._lanes.axes))
@@ -121,7 +101,9 @@ class Kernel(Generic[V]):
                 elif isinstance(item, Branch):
                     self._branch(item)
                 elif isinstance(item, Term):
-                    self._terms.setdefault(item.fold, []).append(self._term(item.fold))
+                    self._terms.setdefault(item.fold, []).append(
+                        (self._of(item.fold.src[0]), self._active)
+                    )
                 else:
                     self._step(item)
             except (UndefinedError, LackingError, MemoryError) as error:
@@ -168,9 +150,6 @@ class Kernel(Generic[V]):
                 self._forget(item.items)
             elif not isinstance(item, Term):
                 self._values.pop(item, None)
-
-    def _term(self, fold: UOp) -> tuple[V, Mask | None]:
-        return self._of(fold.src[0]), self._active
 
     def _step(self, u: UOp) -> None:
         if u.op is Op.STORE:
@@ -313,48 +292,3 @@ def _node_of(item: Item) -> UOp:
     if isinstance(item, Term):
         return item.fold
     return item.gate if isinstance(item, Branch) else item
-
-
-def _loop_ranges(items: Items) -> list[UOp]:
-    ranges = []
-    for item in items:
-        if isinstance(item, Loop | Branch):
-            ranges += [*([item.range] if isinstance(item, Loop) else []), *_loop_ranges(item.items)]
-    return ranges
-
-
-def folded(domain: Domain[V], u: UOp, terms: Sequence[tuple[V, Mask | None]]) -> V:
-    """Fold the terms in their order: the elements of a STACK, each followed by its own axes.
-
-    In a lane that did not run an iteration its term changes nothing; a lane that ran none has the
-    identity.
-    """
-    arg = arg_of(u, ReduceArg)
-    kept = [_where(domain, u.src[0], active, v, neutral(arg.op, u.dtype)) for v, active in terms]
-    stack = UOp(Op.STACK, *[u.src[0]] * len(kept))
-    axes = (0, *(1 + axis for axis in arg.axes))
-    total = UOp(Op.REDUCE, stack, arg=ReduceArg(arg.op, axes))
-    first = index_const(0)
-    sums = domain.result(total, [domain.result(stack, kept)])
-    result = UOp(Op.INDEX, total, first)
-    value = domain.result(result, [sums, domain.result(first, [])])
-    ran = _anywhere([active for _, active in terms])
-    return _where(domain, result, ran, value, identity(arg.op, u.dtype))
-
-
-def _where(domain: Domain[V], u: UOp, active: Mask | None, value: V, other: Array) -> V:
-    """Return the value of a node in active lanes, and another one elsewhere."""
-    if active is None:
-        return value
-    gate, rest = const(True, dtypes.bool), const(other.item(), u.dtype)
-    operands = [domain.lift(gate, Value(active)), value, domain.lift(rest, Value(other))]
-    return domain.result(UOp(Op.WHERE, gate, u, rest), operands)
-
-
-def _anywhere(actives: Sequence[Mask | None]) -> Mask | None:
-    """Return the lanes that ran any iteration; None for all."""
-    if any(active is None for active in actives):
-        return None
-    masks = [active for active in actives if active is not None]
-    ran = reduce(np.logical_or, masks)
-    return None if ran.all() else ran

@@ -55,7 +55,43 @@ Item: TypeAlias = "UOp | Loop | Branch | Term"
 Items = tuple[Item, ...]
 
 
-def of_linear(instructions: Iterable[UOp]) -> Items:
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The items of a body, and its nodes that run, sources first."""
+
+    items: Items
+    order: list[UOp]
+    around: dict[UOp, frozenset[UOp]]
+    """The loops around each effect of a graph that only their bodies use."""
+
+    @property
+    def counters(self) -> list[UOp]:
+        """The SPECIALs and RANGEs that are axes, not loops."""
+        loops = set(_loop_ranges(self.items))
+        return [u for u in self.order if u.op in (Op.SPECIAL, Op.RANGE) and u not in loops]
+
+
+def scheduled(body: UOp, *, one_after_the_other: bool = False) -> Schedule:
+    """Order a body: a LINEAR by its list, a graph by data flow.
+
+    With `one_after_the_other` every loop of a graph is serial whose iterations are not work items.
+    """
+    order = toposort([body], _executed_sources)
+    if body.op is Op.LINEAR:
+        return Schedule(_of_linear(body.src), order, {})
+    around = _loops_of_effects(order)
+    return Schedule(_of_graph(body, order, around, one_after_the_other), order, around)
+
+
+def _loop_ranges(items: Items) -> list[UOp]:
+    ranges = []
+    for item in items:
+        if isinstance(item, Loop | Branch):
+            ranges += [*([item.range] if isinstance(item, Loop) else []), *_loop_ranges(item.items)]
+    return ranges
+
+
+def _of_linear(instructions: Iterable[UOp]) -> Items:
     """Build the blocks of a LINEAR: RANGE and IF open one, END and ENDIF close it."""
     open_blocks: list[tuple[UOp | None, list[Item]]] = [(None, [])]
     for u in instructions:
@@ -81,22 +117,29 @@ def of_linear(instructions: Iterable[UOp]) -> Items:
     return tuple(open_blocks[0][1])
 
 
-def of_graph(body: UOp, *, one_after_the_other: bool = False) -> Items:
-    """Build the loops of a body that is still a graph, by data flow; omit those that never run.
-
-    With `one_after_the_other` every loop is serial whose iterations are not work items.
-    """
-    order = toposort([body], executed_sources)
+def _of_graph(
+    body: UOp,
+    order: Sequence[UOp],
+    around: dict[UOp, frozenset[UOp]],
+    one_after_the_other: bool,
+) -> Items:
+    """Build the loops of a body that is still a graph, by data flow; omit those that never run."""
     for u in order:
         if u.op is Op.IF:
             raise undefined("IF.u1", "IF outside a LINEAR", u)
-    serial = {r for r, _ in _closed_ranges(order)} if one_after_the_other else serial_ranges(order)
+    # A RANGE is a loop if its body carries state from one iteration to the next.
+    serial = {
+        r
+        for r, ended in _closed_ranges(order)
+        if one_after_the_other
+        or not has_fixed_bound(r)
+        or any(_carries(s) for s in ended.toposort())
+    }
     serial |= _serially_folded(order, serial)
-    effects = loops_of_effects(order) if serial else {}
     open_at: dict[UOp, frozenset[UOp]] = {}
     for u in order:
-        inside = frozenset().union(*(open_at[s] for s in executed_sources(u)))
-        inside |= effects.get(u, frozenset()) & serial
+        inside = frozenset().union(*(open_at[s] for s in _executed_sources(u)))
+        inside |= around.get(u, frozenset()) & serial
         if u in serial:
             inside |= {u}
         else:
@@ -107,7 +150,7 @@ def of_graph(body: UOp, *, one_after_the_other: bool = False) -> Items:
     return _block(order, open_at, frozenset())
 
 
-def executed_sources(u: UOp) -> tuple[UOp, ...]:
+def _executed_sources(u: UOp) -> tuple[UOp, ...]:
     """Return the sources that run: none below an END or REDUCE over an empty range."""
     return () if any(has_fixed_bound(r) and bound(r) == 0 for r in closed_by(u)) else u.src
 
@@ -127,17 +170,6 @@ def bound(u: UOp) -> int:
 def is_parallel(u: UOp) -> bool:
     """Whether the iterations of a RANGE are work items; a SPECIAL counts nothing else."""
     return u.op is Op.SPECIAL or arg_of(u, RangeArg).axis_type in PARALLEL
-
-
-def serial_ranges(order: Iterable[UOp]) -> set[UOp]:
-    """Return the RANGEs that must run as loops: an END closes them, and their body
-    carries state.
-    """
-    return {
-        r
-        for r, body in _closed_ranges(order)
-        if not has_fixed_bound(r) or any(_carries(s) for s in body.toposort())
-    }
 
 
 def _serially_folded(order: Iterable[UOp], serial: set[UOp]) -> set[UOp]:
@@ -164,14 +196,14 @@ def _closed_ranges(order: Iterable[UOp]) -> list[tuple[UOp, UOp]]:
     ]
 
 
-def loops_of_effects(order: Sequence[UOp]) -> dict[UOp, frozenset[UOp]]:
+def _loops_of_effects(order: Sequence[UOp]) -> dict[UOp, frozenset[UOp]]:
     """Return the loops around each effect that only their bodies use.
 
     It runs as often as they do, although no value may depend on them (D-056).
     """
     users: dict[UOp, set[UOp]] = {}
     for u in order:
-        for s in executed_sources(u):
+        for s in _executed_sources(u):
             users.setdefault(s, set()).add(u)
     loops: dict[UOp, frozenset[UOp]] = {}
     for u in reversed(order):

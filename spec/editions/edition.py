@@ -125,7 +125,7 @@ class Edition:
         word = self.word(name)
         if len(src) < word.least or (word.most is not None and len(src) > word.most):
             raise broken(word.arity, f"{len(src)} operands")
-        for named in _values(arg):
+        for named in [] if arg is None else [getattr(arg, f.name) for f in fields(arg)]:
             if isinstance(named, Op):
                 self.word(named.name)
         core = word.read(reading, src, _completed(word, arg))
@@ -293,10 +293,6 @@ class EditionScope(Scope):
 def _header(line: str) -> str | None:
     words = line.partition(";")[0].split()
     return words[1] if len(words) == 2 and words[0] == "edition" else None
-
-
-def _values(arg: Arg | None) -> list[Any]:
-    return [] if arg is None else [getattr(arg, f.name) for f in fields(arg)]
 
 
 def _completed(word: Word, arg: Arg | None) -> Arg | None:

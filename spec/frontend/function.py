@@ -74,14 +74,11 @@ def _call(outputs: list[UOp], stand_ins: dict[UOp, UOp], tag: str | None) -> UOp
     own = {placeholder: value for value, placeholder in stand_ins.items()}
     taken = [leaf for leaf in leaves(body) if leaf not in own]
     inputs = [*stand_ins, *taken]
-    params = dict(zip([*stand_ins.values(), *taken], _params(inputs), strict=True))
+    made = (_param(slot, like) for slot, like in enumerate(inputs))
+    params = dict(zip([*stand_ins.values(), *taken], made, strict=True))
     captured = replaced(body, params)
     carry_calls(body, captured)
     return UOp(Op.FUNCTION, captured, *inputs, tag=tag)
-
-
-def _params(inputs: list[UOp]) -> list[UOp]:
-    return [_param(slot, like) for slot, like in enumerate(inputs)]
 
 
 def _param(slot: int, like: UOp, tag: str | None = None) -> UOp:

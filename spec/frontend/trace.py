@@ -61,7 +61,7 @@ def _traced(roots: list[UOp], bodies: dict[UOp, str], texts: dict[str, Trace]) -
         name, attributes = _described(u)
         if u.op is Op.FUNCTION:
             attributes = {BODY: Word(_body(u.src[0], bodies, texts))}
-        made = [_tensor(f"t{next(numbers)}", result) for result in results]
+        made = [TraceTensor(f"t{next(numbers)}", sizes(r), r.dtype, r.device, r) for r in results]
         ops.append(TraceOp(name, inputs, attributes, tuple(made)))
         tensors.update(zip(results, made, strict=True))
     outputs = [tensors[result] for root in roots for result in _results(root)]
@@ -90,10 +90,6 @@ def _inputs(u: UOp) -> tuple[UOp, ...]:
     if call is not None:
         return call.inputs
     return tuple([s for s in outside_bodies(u) if in_place(s) is None])
-
-
-def _tensor(name: str, u: UOp) -> TraceTensor:
-    return TraceTensor(name, sizes(u), u.dtype, u.device, u)
 
 
 def _described(u: UOp) -> tuple[str, dict[str, Attribute]]:

@@ -43,14 +43,11 @@ def _joined(body: UOp) -> dict[UOp, UOp]:
                 others.append(end)
         for group in by_loops.values():
             if len(group) > 1:
-                effects = (s for end in group for s in _effects(end.src[0]))
+                bodies = (end.src[0] for end in group)
+                effects = (s for u in bodies for s in (u.src if u.op is Op.GROUP else (u,)))
                 end = UOp(Op.END, UOp(Op.GROUP, *dict.fromkeys(effects)), r)
                 return dict.fromkeys(group, end)
     return {}
-
-
-def _effects(u: UOp) -> tuple[UOp, ...]:
-    return u.src if u.op is Op.GROUP else (u,)
 
 
 def _distinct(body: UOp) -> UOp:

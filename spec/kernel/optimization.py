@@ -14,7 +14,7 @@ from enum import Enum
 
 from uop.spec.args import AxisType
 from uop.spec.conditions.labels import Condition
-from uop.spec.errors import MalformedError
+from uop.spec.errors import InvalidError, MalformedError, users_line
 
 
 class Side(Enum):
@@ -100,31 +100,36 @@ SPLIT_FROM: Mapping[AxisType, Origin] = {
 }
 """By target type of a SPLIT. Only TC makes WARP axes, only earlier stages the other types."""
 
-SPLIT_C1 = Condition("SPLIT.c1", "the axis is one of the kernel")
-SPLIT_C2 = Condition("SPLIT.c2", "the factor is at least 1 and divides the bound, a CONST")
-SPLIT_C3 = Condition("SPLIT.c3", "the new type splits from that of the axis, on that side")
-SPLIT_C4 = Condition("SPLIT.c4", "no axis of a workgroup is made after NOLOCALS")
-SPLIT_C5 = Condition("SPLIT.c5", "a fold that a workgroup shares stands in no other fold")
-PADTO_C1 = Condition("PADTO.c1", "the axis is one of the kernel")
-PADTO_C2 = Condition("PADTO.c2", "the multiple is at least 1, both bounds are values of an index")
-SWAP_C1 = Condition("SWAP.c1", "both axes are of the kernel")
-SWAP_C2 = Condition("SWAP.c2", "both axes are closed by one nest of ENDs, or by one REDUCE")
-NOLOCALS_C1 = Condition("NOLOCALS.c1", "no axis of a workgroup has been made before")
-TC_C1 = Condition("TC.c1", "TC is the first of a sequence")
-TC_C2 = Condition("TC.c2", "the axis is one of the kernel")
-TC_C3 = Condition(
-    "TC.c3",
-    "the axis is folded by a sum of exact products of two factors cast from one small float",
-)
-TC_C4 = Condition("TC.c4", "the instruction exists for the factors, and its sizes divide the axes")
-OPTIMIZE_C1 = Condition("OPTIMIZE.c1", "every sequence has a kernel")
-
 CONDITIONS: Mapping[str, Condition] = {
     c.label: c
-    for c in (SPLIT_C1, SPLIT_C2, SPLIT_C3, SPLIT_C4, SPLIT_C5, PADTO_C1, PADTO_C2, SWAP_C1,
-              SWAP_C2, NOLOCALS_C1, TC_C1, TC_C2, TC_C3, TC_C4, OPTIMIZE_C1)
-}  # fmt: skip
+    for c in (
+        Condition("SPLIT.c1", "the axis is one of the kernel"),
+        Condition("SPLIT.c2", "the factor is at least 1 and divides the bound, a CONST"),
+        Condition("SPLIT.c3", "the new type splits from that of the axis, on that side"),
+        Condition("SPLIT.c4", "no axis of a workgroup is made after NOLOCALS"),
+        Condition("SPLIT.c5", "a fold that a workgroup shares stands in no other fold"),
+        Condition("PADTO.c1", "the axis is one of the kernel"),
+        Condition("PADTO.c2", "the multiple is at least 1, both bounds are values of an index"),
+        Condition("SWAP.c1", "both axes are of the kernel"),
+        Condition("SWAP.c2", "both axes are closed by one nest of ENDs, or by one REDUCE"),
+        Condition("NOLOCALS.c1", "no axis of a workgroup has been made before"),
+        Condition("TC.c1", "TC is the first of a sequence"),
+        Condition("TC.c2", "the axis is one of the kernel"),
+        Condition(
+            "TC.c3",
+            "the axis is folded by a sum of exact products of two factors cast from one small "
+            "float",
+        ),
+        Condition("TC.c4", "the instruction exists for the factors, and its sizes divide the axes"),
+        Condition("OPTIMIZE.c1", "every sequence has a kernel"),
+    )
+}
 """The conditions under which an optimization is legal, by label."""
+
+
+def illegal(label: str, subject: str, found: str) -> InvalidError:
+    """The error for a broken condition, at the line that asked for the value."""
+    return CONDITIONS[label].error(subject, found, users_line())
 
 
 def print_optimizations(sequence: Iterable[Optimization]) -> str:

@@ -396,7 +396,7 @@ class _Reader:
         rest = [v for v, n in zip(operands, named, strict=True) if n not in INDICES | {"P"}]
         wanted = self._wanted(rest)
         if not any(isinstance(v, UOp) for v in rest):
-            wanted = _taken(_allowed(name), wanted)
+            wanted = _taken(DECLARATIONS[Op[name]].dtypes if name in Op.__members__ else (), wanted)
         alone = {"P": None} | dict.fromkeys(INDICES, dtypes.index)
         src = [self.settled(v, alone.get(n, wanted)) for v, n in zip(operands, named, strict=True)]
         arg = self._arg(name, literals or {}, src, column)
@@ -470,11 +470,6 @@ class _Reader:
 
     def _fail(self, message: str, column: int) -> MalformedError:
         return MalformedError(message, 1, column)
-
-
-def _allowed(name: str) -> Sequence[DType]:
-    """The dtypes that an op takes, empty for any."""
-    return DECLARATIONS[Op[name]].dtypes if name in Op.__members__ else ()
 
 
 def _taken(allowed: Sequence[DType], wanted: DType | None) -> DType | None:

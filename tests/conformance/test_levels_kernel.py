@@ -14,7 +14,7 @@ from uop.conformance.judging.compare import compare
 from uop.conformance.judging.expected import accepted_on, written_buffers
 from uop.conformance.suite import generate
 from uop.conformance.suite.case import Case
-from uop.conformance.suite.levels.kernel.kernels import ARITY
+from uop.conformance.suite.levels.kernel.features import ARITY
 from uop.conformance.suite.levels.written import by_file
 from uop.interpreter.accept import accept
 from uop.interpreter.adversary.evaluation import evaluate_adversarially

@@ -148,10 +148,11 @@ class Steps:
 
     def _outputs(self, results: Sequence[UOp]) -> list[UOp]:
         if results:
-            fresh = max(self.inputs, default=-1) + 1
-            made = {
-                _output(fresh + k, self.values[u]): self.values[u] for k, u in enumerate(results)
-            }
+            made = {}
+            for slot, u in enumerate(results, 1 + max(self.inputs, default=-1)):
+                value = self.values[u]
+                arg = BufferArg(slot, value.dtype, value.device)
+                made[UOp(Op.BUFFER, dims(value.shape), arg=arg)] = value
             self._function_into(made)
             return [*made]
         effects = self._effects(self.root)
@@ -405,7 +406,3 @@ def _gated(place: UOp, gate: UOp) -> UOp:
         needed = UOp(Op.RESHAPE, needed, dims(i.shape)) if needed.shape != i.shape else needed
         indices.append(UOp(Op.WHERE, needed, i, full(const(0, i.dtype), i.shape)))
     return place.with_src([place.src[0], *indices])
-
-
-def _output(slot: int, value: UOp) -> UOp:
-    return UOp(Op.BUFFER, dims(value.shape), arg=BufferArg(slot, value.dtype, value.device))

@@ -27,11 +27,13 @@ def flatten_memory(root: UOp) -> UOp:
 
     UnsupportedError for an op that is not elementwise on values of two axes or more.
     """
-    return root.substitute({body: _flat(body) for body in kernels(root) if _has_shapes(body)})
-
-
-def _has_shapes(body: UOp) -> bool:
-    return any(_is_shaped(u) or _is_whole(u) for u in body.toposort())
+    return root.substitute(
+        {
+            body: _flat(body)
+            for body in kernels(root)
+            if any(_is_shaped(u) or _is_whole(u) for u in body.toposort())
+        }
+    )
 
 
 def _is_shaped(u: UOp) -> bool:

@@ -26,25 +26,10 @@ from uop.compiler.stages.optimize.rows import with_rows
 from uop.compiler.stages.optimize.tiles import with_tiles
 from uop.compiler.validity import FALSE, neutral
 from uop.spec.args import AxisType, ReduceArg, arg_of
-from uop.spec.conditions.labels import Condition
-from uop.spec.errors import InvalidError, UnsupportedError, users_line
+from uop.spec.errors import UnsupportedError
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.kernel.optimization import (
-    NOLOCALS_C1,
-    PADTO_C1,
-    PADTO_C2,
-    SPLIT_C1,
-    SPLIT_C2,
-    SPLIT_C3,
-    SPLIT_C4,
-    SPLIT_C5,
     SPLIT_FROM,
-    SWAP_C1,
-    SWAP_C2,
-    TC_C1,
-    TC_C2,
-    TC_C3,
-    TC_C4,
     MatrixUnit,
     NoLocals,
     Optimization,
@@ -52,6 +37,7 @@ from uop.spec.kernel.optimization import (
     Side,
     Split,
     Swap,
+    illegal,
 )
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import variables
@@ -85,7 +71,7 @@ def apply(body: UOp, sequence: Sequence[Optimization], fired: Fired = unobserved
     for number, optimization in enumerate(sequence):
         before = state.body
         if isinstance(optimization, MatrixUnit) and number:
-            raise _illegal(TC_C1, optimization, f"number {number + 1}")
+            raise illegal("TC.c1", str(optimization), f"number {number + 1}")
         state = APPLY[type(optimization)](state, optimization)
         fired(str(optimization), before, state.body)
     simplify = Rewriter(SIMPLIFY, fired)
@@ -95,10 +81,10 @@ def apply(body: UOp, sequence: Sequence[Optimization], fired: Fired = unobserved
 def split(state: Scheduled, opt: Split) -> Scheduled:
     """A RANGE becomes o * factor + i with the new axis i inside, i * (n / factor) + o outside."""
     order = axes(state.body)
-    r = _axis(order, opt.axis, SPLIT_C1, opt)
+    r = _axis(order, opt.axis, "SPLIT.c1", opt)
     bound = int_value(r.src[0])
     if bound is None or not 1 <= opt.factor <= max(bound, 1) or bound % opt.factor:
-        raise _illegal(SPLIT_C2, opt, f"a bound of {'no CONST' if bound is None else bound}")
+        raise illegal("SPLIT.c2", str(opt), f"a bound of {'no CONST' if bound is None else bound}")
     _check_split(state, opt, r)
     rest, fresh = bound // opt.factor, 1 + max(map(id_of, order))
     outer, inner = (rest, type_of(r)), (opt.factor, opt.target)
@@ -117,11 +103,11 @@ def pad(state: Scheduled, opt: PadTo) -> Scheduled:
 
     Folds get a neutral value there; all other values of these iterations are unused.
     """
-    r = _axis(axes(state.body), opt.axis, PADTO_C1, opt)
+    r = _axis(axes(state.body), opt.axis, "PADTO.c1", opt)
     bound = int_value(r.src[0])
     longer = 0 if bound is None else -(-bound // max(opt.multiple, 1)) * opt.multiple
     if bound is None or opt.multiple < 1 or not fits(longer):
-        raise _illegal(PADTO_C2, opt, f"a bound of {'no CONST' if bound is None else bound}")
+        raise illegal("PADTO.c2", str(opt), f"a bound of {'no CONST' if bound is None else bound}")
     if longer == bound:
         return state
     wide = ranged(index_const(longer), id_of(r), type_of(r))
@@ -133,9 +119,9 @@ def pad(state: Scheduled, opt: PadTo) -> Scheduled:
 def swap(state: Scheduled, opt: Swap) -> Scheduled:
     """Two axes exchange their numbers, and so their places in the nest."""
     order = axes(state.body)
-    a, b = (_axis(order, axis, SWAP_C1, opt) for axis in (opt.axis, opt.other))
+    a, b = (_axis(order, axis, "SWAP.c1", opt) for axis in (opt.axis, opt.other))
     if b not in nest_of(state.body, a):
-        raise _illegal(SWAP_C2, opt, "axes of two nests")
+        raise illegal("SWAP.c2", str(opt), "axes of two nests")
     order[opt.axis], order[opt.other] = b, a
     return replace(state, body=numbered(state.body, order))
 
@@ -144,31 +130,31 @@ def without_locals(state: Scheduled, opt: NoLocals) -> Scheduled:
     """Forbid axes of workgroups."""
     for number, r in enumerate(axes(state.body)):
         if type_of(r) in OF_WORKGROUPS:
-            raise _illegal(NOLOCALS_C1, opt, f"axis {number} of type {type_of(r).name}")
+            raise illegal("NOLOCALS.c1", str(opt), f"axis {number} of type {type_of(r).name}")
     return replace(state, has_locals=False)
 
 
 def onto_matrix_unit(state: Scheduled, opt: MatrixUnit) -> Scheduled:
     """Tile the fold over an axis and the outputs around it for a warp's matrix instruction."""
-    k = _axis(axes(state.body), opt.axis, TC_C2, opt)
+    k = _axis(axes(state.body), opt.axis, "TC.c2", opt)
     product = product_over(state.body, k)
     if product is None:
-        raise _illegal(TC_C3, opt, "another fold, or none")
+        raise illegal("TC.c3", str(opt), "another fold, or none")
     arg = instruction(opt.shape, product)
     if arg is None:
         sizes = " ".join(str(int_value(r.src[0])) for r in (product.i, product.j, k))
-        raise _illegal(TC_C4, opt, f"axes of {sizes} in {product.a.dtype.name}")
+        raise illegal("TC.c4", str(opt), f"axes of {sizes} in {product.a.dtype.name}")
     return replace(state, body=onto(state.body, product, arg))
 
 
 def _check_split(state: Scheduled, opt: Split, r: UOp) -> None:
     origin = SPLIT_FROM.get(opt.target)
     if origin is None or type_of(r) not in origin.types or opt.side not in origin.sides:
-        raise _illegal(SPLIT_C3, opt, f"an axis of type {type_of(r).name}")
+        raise illegal("SPLIT.c3", str(opt), f"an axis of type {type_of(r).name}")
     if opt.target in OF_WORKGROUPS and not state.has_locals:
-        raise _illegal(SPLIT_C4, opt, "NOLOCALS before")
+        raise illegal("SPLIT.c4", str(opt), "NOLOCALS before")
     if opt.target is AxisType.GROUP_REDUCE and _around_fold(state.body, r):
-        raise _illegal(SPLIT_C5, opt, "a fold around it")
+        raise illegal("SPLIT.c5", str(opt), "a fold around it")
 
 
 def _around_fold(body: UOp, r: UOp) -> bool:
@@ -205,14 +191,10 @@ def _both(valid: UOp, gate: Sequence[UOp]) -> UOp:
     return UOp(Op.WHERE, valid, gate[0], FALSE) if gate else valid
 
 
-def _axis(order: Sequence[UOp], axis: int, condition: Condition, opt: Optimization) -> UOp:
+def _axis(order: Sequence[UOp], axis: int, label: str, opt: Optimization) -> UOp:
     if not 0 <= axis < len(order):
-        raise _illegal(condition, opt, f"{len(order)} axes")
+        raise illegal(label, str(opt), f"{len(order)} axes")
     return order[axis]
-
-
-def _illegal(condition: Condition, opt: Optimization, found: str) -> InvalidError:
-    return condition.error(str(opt), found, users_line())
 
 
 APPLY: Mapping[type, Callable[[Scheduled, Any], Scheduled]] = {

@@ -16,10 +16,9 @@ from uop.compiler.stages.optimize.rows import KEEP_ROW
 from uop.compiler.stages.optimize.tiles import COPY_TILE
 from uop.compiler.stages.stage import Sequences, Setting, Stage, about
 from uop.spec.args import AxisType, RangeArg, arg_of
-from uop.spec.errors import users_line
 from uop.spec.graph import kernel_calls
 from uop.spec.kernel.forms import OPTIMIZED
-from uop.spec.kernel.optimization import OPTIMIZE_C1, Optimization
+from uop.spec.kernel.optimization import Optimization, illegal
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 from uop.spec.walk import outside_bodies, rebuild
@@ -39,7 +38,7 @@ def optimize(root: UOp, fired: Fired = unobserved, sequences: Sequences | Choose
         sequences = [sequences(call.src[0]) for call in kernel_calls(parallel)]
     if len(sequences) > len(kernel_calls(parallel)):
         found = f"{len(sequences)} sequences for {len(kernel_calls(parallel))} kernels"
-        raise OPTIMIZE_C1.error("optimize", found, users_line())
+        raise illegal("OPTIMIZE.c1", "optimize", found)
     new: dict[UOp, UOp] = {}
     for call, sequence in zip(kernel_calls(parallel), sequences, strict=False):
         new[call] = apply(call.src[0], sequence, fired)

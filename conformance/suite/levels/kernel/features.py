@@ -1,0 +1,339 @@
+"""Generate level kernel, features: kernels by hand, each about one thing that a device does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import prod
+
+import numpy as np
+
+from uop.conformance.suite import values
+from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
+from uop.conformance.suite.levels.group import Args, Counts, Generated, Group, group, program
+from uop.conformance.suite.levels.kernel import dependences, nests
+from uop.conformance.suite.levels.kernel.listing import Listing
+from uop.conformance.suite.levels.kernel.scalar import (
+    KERNEL_OPS,
+    Memory,
+    at,
+    flat,
+    launch,
+    load,
+    loop,
+    modulo,
+    plus,
+    register,
+    special,
+    times,
+    turned,
+    with_contents,
+)
+from uop.conformance.suite.levels.nodes import cast, dims, store
+from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, draw_positive, sample
+from uop.interpreter.kernel.fragments import SHAPES
+from uop.interpreter.kernel.schedule import bound
+from uop.interpreter.numeric.storage import np_dtype
+from uop.spec.args import AddrSpace, BufferArg, GetAddrArg, InsArg, WmmaArg
+from uop.spec.dtype import VALUES, DType, dtypes
+from uop.spec.ops.codegen import WARP
+from uop.spec.ops.names import FLOOR_DIVISIONS, Op
+from uop.spec.uop import UOp, const, index_const
+
+MOST_TERMS = 12
+"""The most terms of a sum, so that small floats still tell a lost term from rounding."""
+MOST_ITEMS = 40
+MOST_DEEP = 3
+ARITY = {"mul_hi": 2, "popcount": 1, "clz": 1}
+READ = 23
+AXES = ((1, 2), (2, 1), (1, 3), (3, 1), (2, 3), (3, 2), (0, 2), (3, 0), (2, 2))
+"""How many axes the workgroups of a launch have, and the items of each group."""
+FEW = 3
+NARROW = (dtypes.uint8, dtypes.int8)
+
+
+def groups() -> Iterator[Group]:
+    for op, name, build, few in DENSE:
+        for dtype in few:
+            yield of_op(op, dtype, name, (1, 2, 20), build, dtype)
+    yield of_op(Op.INS, dtypes.uint32, "instructions", (1, 1, 10), named)
+    for arg in SHAPES:
+        # An instruction is named after its shape; of two results, after the narrow one too.
+        name = f"m{arg.m}n{arg.n}k{arg.k}"
+        if arg.dtype_out is not dtypes.float32:
+            name += f"-{arg.dtype_out.name}"
+        yield of_op(Op.WMMA, arg.dtype_in, name, (1, 1, 6), matrices, arg)
+    for dtype in VALUES:
+        if dtype is not dtypes.index:
+            needs = (*KERNEL_OPS, Op.SPECIAL, Op.CMPLT, Op.CMPNE)
+            yield group("kernel", None, dtype, "copy", (1, 1, 10), _copy, dtype, needs=needs)
+            yield of_op(Op.GETADDR, dtype, "distances", (0, 1, 6), distances, dtype)
+        if dtype.is_int or dtype.is_float:
+            # Devices add 64 bits by another instruction, and in a word of 32 they look right.
+            smoke = 2 * (dtype.is_int and dtype.bits == 64)
+            counts = (smoke, 2, 20)
+            yield of_op(Op.ATOMICADD, dtype, "added", counts, atomic_sums, dtype)
+
+
+def of_op(
+    op: Op,
+    dtype: DType,
+    name: str,
+    counts: Counts,
+    build: Callable[[*Args, Choices, int], Generated],
+    *args: *Args,
+) -> Group:
+    """Return a group of kernels about an op."""
+    return group("kernel", op, dtype, name, counts, build, *args, needs=(*KERNEL_OPS, op))
+
+
+def atomic_sums(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Let each item add its element to one of few sums, some of them under nested gates."""
+    sums = between(choices, 1, 4)
+    items = between(choices, 2, MOST_TERMS * sums if dtype.is_float else MOST_ITEMS)
+    target, source = memories = Memory(0, sums, dtype), Memory(1, items, dtype)
+    g, listing = special("gidx0", items), Listing()
+    place = modulo(plus(g, choices.below(5)), sums)
+    add = UOp(Op.ATOMICADD, at(target.param, place), load(source.param, g))
+    _gated(choices, listing, g, add, between(choices, 0, MOST_DEEP))
+    if chance(choices, 30):
+        listing.do(UOp(Op.ATOMICADD, at(target.param, index_const(0)), const(1, dtype)))
+    draws = (draw_positive, draw_positive if dtype.is_float else draw_bits)
+    data = ([sample(draw, dtype, m.count, choices) for m in memories] for draw in draws)
+    return program(launch(listing.body, *memories), *data)
+
+
+def _gated(choices: Choices, listing: Listing, g: UOp, effect: UOp, depth: int) -> None:
+    """List the effect inside so many branches, each by the number of the item."""
+    if not depth:
+        listing.do(effect)
+        return
+    bound = index_const(between(choices, 1, 30))
+    turned = modulo(times(g, between(choices, 1, 5)), 31)
+    gate = pick(choices, (UOp(Op.CMPLT, g, bound), UOp(Op.CMPLT, turned, bound)))
+    with listing.where(gate):
+        _gated(choices, listing, g, effect, depth - 1)
+
+
+def distances(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Compute how many bytes lie between elements of one buffer."""
+    n, count = between(choices, 2, 20), between(choices, 2, 9)
+    target, source = memories = Memory(0, count, dtypes.uint64), Memory(1, n, dtype)
+    g = special("gidx0", count)
+    places = [modulo(plus(g, choices.below(n)), n) for _ in range(2)]
+    addresses = (UOp(Op.GETADDR, at(source.param, i), arg=GetAddrArg("GPU")) for i in places)
+    body = UOp(Op.SINK, store(at(target.param, g), UOp(Op.SUB, *addresses)))
+    blank = draw_bits(dtypes.uint64, count, 0).astype(np_dtype(dtypes.uint64))
+    return program(launch(body, *memories), [blank, sample(draw_bits, dtype, n, choices)])
+
+
+def named(choices: Choices, index: int) -> Generated:
+    """Run every machine instruction that has a name, on elements of any bits."""
+    n, dtype = between(choices, 5, 70), dtypes.uint32
+    target, source = memories = Memory(0, len(ARITY) * n, dtype), Memory(1, n, dtype)
+    g, stores = special("gidx0", n), []
+    for k, (name, arity) in enumerate(ARITY.items()):
+        places = (modulo(plus(g, choices.below(n)), n) for _ in range(arity))
+        value = UOp(Op.INS, *(load(source.param, i) for i in places), arg=InsArg(name, dtype))
+        stores.append(store(at(target.param, plus(g, k * n)), value))
+    data = {1: sample(draw_mixed, dtype, n, choices)}
+    return program(launch(UOp(Op.SINK, *stores), *memories), data)
+
+
+def matrices(arg: WmmaArg, choices: Choices, index: int) -> Generated:
+    """Run one WMMA of one warp on fragments: A, B and acc in slots 1 to 3, the result in slot 0.
+
+    The fragments lie lane after lane. The latitude of WMMA applies, which is wider than that of the
+    same sum by tensor ops (D-067).
+    """
+    sizes = (arg.m * arg.k, arg.k * arg.n, arg.m * arg.n)
+    kinds = (arg.dtype_in, arg.dtype_in, arg.dtype_out)
+    target = Memory(0, sizes[2], arg.dtype_out)
+    sources = [Memory(k + 1, n, d) for k, (n, d) in enumerate(zip(sizes, kinds, strict=True))]
+    lane, listing = special("lidx0", WARP), Listing()
+    fragments = (load(s.param, _fragment(lane, s.count)) for s in sources)
+    value = UOp(Op.WMMA, *fragments, arg=arg)
+    listing.do(store(at(target.param, _fragment(lane, target.count)), value))
+    batches = (
+        {s.slot: sample(draw_ordinary, s.dtype, s.count, choices) for s in sources}
+        for _ in range(2)
+    )
+    return program(launch(listing.body, target, *sources), *batches)
+
+
+def _fragment(lane: UOp, count: int) -> UOp:
+    """Return the places of a lane among so many elements."""
+    each = count // WARP
+    first = times(lane, each)
+    return UOp(Op.STACK, *(plus(first, k) for k in range(each)))
+
+
+def axes(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Launch kernels whose groups have fewer axes than their items, and more."""
+    source = Memory(FEW, READ, dtype)
+    calls = []
+    for k in range(FEW):
+        groups, items = AXES[(FEW * index + k) % len(AXES)]
+        counters = [
+            special(f"{name}{axis}", between(choices, 2, 4))
+            for name, count in (("gidx", groups), ("lidx", items))
+            for axis in range(count)
+        ]
+        target = Memory(k, prod(map(bound, counters)), dtype)
+        element = load(Memory(1, READ, dtype).param, turned(counters, READ, choices))
+        place = at(Memory(0, target.count, dtype).param, flat(counters))
+        body = UOp(Op.SINK, store(place, element))
+        calls.append(UOp(Op.CALL, body, target.argument, source.argument))
+    return with_contents(UOp(Op.SINK, *calls), choices)
+
+
+def register_gates(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Store twice into registers, under gates of both values."""
+    return _gates(AddrSpace.REG, dtype, choices)
+
+
+def local_gates(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Store twice into elements of LOCAL memory that belong to one item, under such gates."""
+    return _gates(AddrSpace.LOCAL, dtype, choices)
+
+
+def _gates(space: AddrSpace, dtype: DType, choices: Choices) -> Generated:
+    items = between(choices, 3, 6)
+    item = special("lidx0" if space is AddrSpace.LOCAL else "gidx0", items)
+    source = Memory(1, READ, dtype)
+    gates = _on_and_off(item, load(source.param, turned((item,), READ, choices)), choices)
+    target = Memory(0, items * len(gates), dtype)
+    own, first = _own(space, item, len(gates), dtype)
+    stores = []
+    for k, gate in enumerate(gates):
+        place = plus(first, k)
+        before, new = (load(source.param, turned((item,), READ, choices)) for _ in range(2))
+        if k % 2:
+            new = const(between(choices, 1, 9), dtype)
+        begun = UOp(Op.AFTER, own, store(at(own, place), before))
+        written = UOp(Op.AFTER, own, store(at(begun, place), new, gate))
+        result = plus(times(item, len(gates)), k)
+        stores.append(store(at(target.param, result), load(written, place)))
+    return with_contents(launch(UOp(Op.SINK, *stores), target, source), choices)
+
+
+def _on_and_off(item: UOp, element: UOp, choices: Choices) -> list[UOp]:
+    """Return gates that are open for no item, for some of them, by data, and for all."""
+    items = bound(item)
+    some = between(choices, 1, items - 1)
+    return [
+        UOp(Op.CMPLT, item, index_const(0)),
+        UOp(Op.CMPLT, item, index_const(some)),
+        UOp(Op.CMPLT, index_const(some - 1), item),
+        UOp(Op.CMPLT, element, const(3, element.dtype)),
+        UOp(Op.CMPLT, item, index_const(items)),
+    ]
+
+
+def _own(space: AddrSpace, item: UOp, width: int, dtype: DType) -> tuple[UOp, UOp]:
+    """Return memory and the first of the elements that an item has in it."""
+    if space is AddrSpace.REG:
+        return register(8, width, dtype), index_const(0)
+    shared = UOp(Op.BUFFER, dims((bound(item) * width,)), arg=BufferArg(8, dtype, None, space))
+    return shared, times(item, width)
+
+
+def positions(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Read and write the upper half of memories by counters of few bits."""
+    calls, memories = [], []
+    for k, narrow in enumerate(NARROW):
+        most = int(narrow.max) + 1
+        items = between(choices, 5, most // 2)
+        target, source = Memory(2 * k, most, dtype), Memory(2 * k + 1, most, dtype)
+        g = special("gidx0", items)
+        down = cast(UOp(Op.SUB, index_const(most - 1), g), narrow)
+        up = cast(plus(g, most - items), narrow)
+        one, other = shuffled(choices, (up, down))
+        value = load(Memory(1, most, dtype).param, one)
+        body = UOp(Op.SINK, store(at(Memory(0, most, dtype).param, other), value))
+        calls.append(UOp(Op.CALL, body, target.argument, source.argument))
+        memories += [target, source]
+    data = [sample(draw_bits, m.dtype, m.count, choices) for m in memories]
+    return program(UOp(Op.SINK, *calls), data)
+
+
+def _copy(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Move elements bit by bit; where a gate is false the result is alt or the old contents."""
+    n = pick(choices, (7, 16, 65))
+    target, source = memories = Memory(0, n, dtype), Memory(1, n, dtype)
+    g = special("gidx0", n)
+    step = pick(choices, [k for k in (1, 3, 5, n - 1) if np.gcd(k, n) == 1])
+    place = modulo(plus(times(g, step), choices.below(n)), n)
+    alt = load(source.param, index_const(choices.below(n)))
+    inside = UOp(Op.CMPLT, g, index_const(between(choices, 1, n)))
+    value = UOp(Op.LOAD, at(source.param, plus(g, 0)), alt, inside)
+    gates = (UOp(Op.CMPNE, place, index_const(choices.below(n))),) if chance(choices, 50) else ()
+    body = UOp(Op.SINK, store(at(target.param, place), value, *gates))
+    data = [values.sample(values.draw_bits, dtype, n, choices) for _ in memories]
+    return program(launch(body, *memories), data)
+
+
+def branches(dtype: DType, choices: Choices, index: int) -> Generated:
+    """List several stores before a branch, in it and in a branch inside, and one after it."""
+    n = between(choices, 5, 33)
+    *targets, source = memories = [Memory(slot, n, dtype) for slot in range(4)]
+    g, listing = special("gidx0", n), Listing()
+    odd = [k for k in range(1, n) if np.gcd(k, n) == 1]
+    turns = [plus(times(g, pick(choices, odd)), choices.below(n)) for _ in range(8)]
+    # Listed first, so that a branch holds nothing but its stores.
+    read = [listing.do(load(source.param, modulo(i, n))) for i in turns]
+    places = [listing.do(at(m.param, modulo(i, n))) for m, i in zip(targets, turns, strict=False)]
+
+    def write(count: int) -> None:
+        for place in shuffled(choices, places)[:count]:
+            listing.do(store(place, pick(choices, read)))
+
+    def gate() -> UOp:
+        turned = modulo(times(g, pick(choices, odd)), n)
+        return UOp(Op.CMPLT, turned, index_const(between(choices, 1, n - 1)))
+
+    write(3)
+    with listing.where(gate()):
+        write(2)
+        with listing.where(gate()):
+            write(2)
+        write(1)
+    write(1)
+    return with_contents(launch(listing.body, *memories), choices)
+
+
+def affine(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Divide i * a + c by b, where c may be negative and a and b may have common divisors."""
+    n, each = between(choices, 5, 40), 8
+    i = loop(0, n) if index % 2 else special("gidx0", n)
+    target, stores = Memory(0, n * each, dtype), []
+    for k in range(each):
+        a, b = (pick(choices, (2, 3, 4, 6, 8, 9, 12)) for _ in range(2))
+        value = plus(times(i, a), between(choices, -11, 11))
+        divided = UOp(pick(choices, FLOOR_DIVISIONS), value, index_const(b))
+        stores.append(store(at(target.param, plus(times(i, each), k)), cast(divided, dtype)))
+    effects = UOp(Op.GROUP, *stores)
+    body = UOp(Op.SINK, UOp(Op.END, effects, i) if index % 2 else effects)
+    return with_contents(launch(body, target), choices)
+
+
+DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DType, ...]], ...] = (
+    (Op.GROUP, "effects", nests.effects, (dtypes.int32, dtypes.uint64, dtypes.int8)),
+    (Op.REDUCE, "nested", nests.folds, (dtypes.int32, dtypes.uint64, dtypes.int16)),
+    (Op.REDUCE, "shared", nests.shared_folds, (dtypes.int32, dtypes.int64, dtypes.uint8)),
+    (Op.SPECIAL, "axes", axes, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.STORE, "register-gates", register_gates, (dtypes.int32, dtypes.float64, dtypes.int8)),
+    (Op.STORE, "local-gates", local_gates, (dtypes.uint32, dtypes.float32, dtypes.int64)),
+    (Op.IF, "branches", branches, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.IDIV, "affine", affine, (dtypes.int32, dtypes.int64, dtypes.int8)),
+    (Op.INDEX, "positions", positions, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.END, "overwritten", dependences.overwritten, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.MOD, "residues", dependences.residues, (dtypes.int64, dtypes.int32, dtypes.uint64)),
+    (Op.STORE, "carried", dependences.carried, (dtypes.int32, dtypes.float32, dtypes.uint16)),
+    (
+        Op.BARRIER,
+        "neighbours",
+        dependences.neighbours,
+        (dtypes.int32, dtypes.bfloat16, dtypes.uint8),
+    ),
+)
+"""Kernels with several results each, on few dtypes: what they show does not depend on the dtype."""
