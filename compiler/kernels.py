@@ -9,13 +9,12 @@ from operator import mul
 
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.simplify import linear_form
-from uop.compiler.runtime.binary import Binary, unpack
 from uop.compiler.stages.expand import MOST_ELEMENTS
 from uop.compiler.stages.optimize.axes import ITEMS, type_of
 from uop.compiler.stages.select.launch import is_work_item, shared_folds
 from uop.compiler.stages.select.stage import has, has_vector
 from uop.compiler.targets.target import Target
-from uop.spec.args import AddrSpace, BinaryArg, BufferArg, SourceArg, arg_of
+from uop.spec.args import AddrSpace, BufferArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import PassError, RefusedError, UnsupportedError
 from uop.spec.graph import accessed, base_of, kernel_calls, kernels, slot_of
@@ -59,44 +58,6 @@ def alone(call: UOp) -> UOp:
         for slot, a in enumerate(call.src[1:])
     ]
     return UOp(Op.SINK, UOp(Op.CALL, call.src[0], *arguments))
-
-
-def binaries_of(root: UOp, target: Target) -> dict[UOp, Binary]:
-    """The machine code of the PROGRAMs of a program, by the LINEAR of each.
-
-    LackingError for code that is damaged or of another SOURCE, UnsupportedError for code of another
-    target.
-    """
-    found: dict[UOp, Binary] = {}
-    for body in kernels(root):
-        if body.op is Op.PROGRAM and body.src[2].shape != (0,):
-            linear, source, code = body.src
-            binary = unpack(arg_of(code, BinaryArg).data, arg_of(source, SourceArg).text)
-            if binary.target != target.name:
-                raise UnsupportedError(f"a BINARY for {binary.target}, not for {target.name}")
-            found[linear] = binary
-    return found
-
-
-def without_binaries(root: UOp) -> UOp:
-    """Replace each PROGRAM by the LINEAR that it was rendered from."""
-    return root.substitute({body: body.src[0] for body in kernels(root) if body.op is Op.PROGRAM})
-
-
-def with_constants(root: UOp) -> UOp:
-    """List the constants of each LINEAR that leaves some out, before its other instructions."""
-    listed: dict[UOp, UOp] = {}
-    for body in kernels(root):
-        if body.op is Op.LINEAR:
-            constants = [u for u in body.toposort() if _is_constant(u)]
-            if not frozenset(body.src).issuperset(constants):
-                others = (u for u in body.src if not _is_constant(u))
-                listed[body] = body.with_src([*constants, *others])
-    return root.substitute(listed)
-
-
-def _is_constant(u: UOp) -> bool:
-    return u.op is Op.CONST or (u.op is Op.STACK and all(s.op is Op.CONST for s in u.src))
 
 
 def first_stage(root: UOp, target: Target) -> str:

@@ -8,12 +8,9 @@ from functools import partial
 
 from uop.compiler.barriers import refuse_divergent
 from uop.compiler.compiled import Compiled
-from uop.compiler.kernels import (
-    alone,
-    binaries_of,
-    first_stage,
-)
+from uop.compiler.kernels import alone, first_stage
 from uop.compiler.rewriting.rewrite import Fired, unobserved
+from uop.compiler.runtime.binary import binaries_of
 from uop.compiler.stages.callify.stage import STAGE as CALLIFY
 from uop.compiler.stages.entry.stage import enter, to_core_ops
 from uop.compiler.stages.expand import STAGE as EXPAND
@@ -73,7 +70,7 @@ def compile(
     """
     chosen = find_target(target)
     given = to_core_ops(root)
-    binaries = binaries_of(given, chosen)
+    binaries = binaries_of(given, chosen.name)
     root = _enter(given, chosen)
     stages = dict(_left(root, Setting(chosen, optimizations, quick), observe))
     results = results_of(root, next(iter(stages.values())))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from uop.interpreter.accepted.kernels import accepted_of_kernels
-from uop.interpreter.accepted.liberties import looks_around
+from uop.interpreter.accepted.liberties import depends_on_others
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.tensors import accepted_of_tensors
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
@@ -64,7 +64,7 @@ def read_by(root: UOp, inputs: Inputs, profile: Profile) -> tuple[UOp, dict[UOp,
     root, inputs = with_numbers(root, inputs)
     values = bind_inputs(root, inputs)
     # Only then: an argument that no body reads is an input too.
-    if looks_around(profile) and any(u.op is Op.FUNCTION for u in root.toposort()):
+    if depends_on_others(profile) and any(u.op is Op.FUNCTION for u in root.toposort()):
         root = inlined(root)
     return root, values
 

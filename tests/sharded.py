@@ -9,7 +9,7 @@ import numpy as np
 
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import Array, np_dtype
-from uop.interpreter.tensor.devices import Sharded, evaluate_by_devices, same
+from uop.interpreter.tensor.devices import Sharded, are_equal, evaluate_by_devices
 from uop.interpreter.values import Value
 from uop.spec.args import (
     LoadArg,
@@ -47,7 +47,7 @@ def check(root: UOp, inputs: dict[int, Array]) -> Sharded:
     assert len(result.parts) == n
     shape = tuple(d // n if a == root.axis else d for a, d in enumerate(root.shape))
     assert all(part.data.shape == shape for part in result.parts)
-    assert same(result.whole(), cast(Value, reference))
+    assert are_equal(result.whole(), cast(Value, reference))
     return result
 
 

@@ -1,4 +1,4 @@
-"""The content of a BINARY: machine code, its source, and the machine that it is for."""
+"""BINARYs: machine code, its source, and the machine that it is for."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import json
 from dataclasses import dataclass
 from hashlib import sha256
 
+from uop.spec.args import BinaryArg, SourceArg, arg_of
 from uop.spec.conditions.labels import PROGRAM_BINARY
-from uop.spec.errors import LackingError
+from uop.spec.errors import LackingError, UnsupportedError
+from uop.spec.graph import kernels
+from uop.spec.ops.names import Op
+from uop.spec.uop import UOp
 
 MAGIC = b"uop binary 1\n"
 ABOUT = ("target", "machine", "kernel", "source")
@@ -51,6 +55,23 @@ def unpack(data: bytes, source: str) -> Binary:
     if digest(source.encode()) != of:
         raise _broken("code of another SOURCE")
     return Binary(target, machine, kernel, of, code)
+
+
+def binaries_of(root: UOp, target: str) -> dict[UOp, Binary]:
+    """The machine code of the PROGRAMs of a program, by the LINEAR of each.
+
+    LackingError for code that is damaged or of another SOURCE, UnsupportedError for code of another
+    target.
+    """
+    found: dict[UOp, Binary] = {}
+    for body in kernels(root):
+        if body.op is Op.PROGRAM and body.src[2].shape != (0,):
+            linear, source, code = body.src
+            binary = unpack(arg_of(code, BinaryArg).data, arg_of(source, SourceArg).text)
+            if binary.target != target:
+                raise UnsupportedError(f"a BINARY for {binary.target}, not for {target}")
+            found[linear] = binary
+    return found
 
 
 def digest(data: bytes) -> str:

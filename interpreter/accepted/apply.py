@@ -77,11 +77,11 @@ def _part(s: Sets, cut: tuple[int | slice, ...]) -> Sets:
 
 def _taken(rule: SetRule, u: Node, profile: Profile, operands: Sequence[Sets]) -> Sets:
     """The results of a rule, with the liberties of a profile."""
-    if not liberties.takes(profile):
+    if not liberties.is_relaxed(profile):
         return _applied(rule, u, profile, operands)
     operands = tuple(liberties.read(u, profile, operands))
     result = _applied(rule, u, profile, operands)
-    result = liberties.left(u, profile, operands, result)
+    result = liberties.relaxed(u, profile, operands, result)
     if u.op in profile.decomposed:
         result = _or_decomposed(u, profile, operands, result)
     return result

@@ -12,7 +12,7 @@ import numpy as np
 
 from uop.interpreter.accepted.apply import elementwise
 from uop.interpreter.accepted.cells import SetCells, with_all_masks
-from uop.interpreter.accepted.liberties import read_terms, takes
+from uop.interpreter.accepted.liberties import is_relaxed, read_terms
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.rules.choices import where
 from uop.interpreter.accepted.rules.folds import folded
@@ -153,7 +153,7 @@ class AcceptedValues:
 
     def _reduced(self, u: UOp, t: Sets) -> Sets:
         terms = t.map(lambda a: self._lanes.terms(u, a))
-        if takes(self._profile):
+        if is_relaxed(self._profile):
             terms = read_terms(u, self._profile, terms)
         sums = folded(arg_of(u, ReduceArg).op, u.dtype, self._profile, terms)
         return sums.map(lambda a: self._lanes.keepdims(u, a))

@@ -35,12 +35,12 @@ FP8_UNIT = 2.0**-13
 """The unit roundoff of the sums of fp8 products in matrix units."""
 
 
-def takes(profile: Profile) -> bool:
+def is_relaxed(profile: Profile) -> bool:
     """Return whether a profile relaxes float arithmetic beyond the latitude of the ops."""
-    return looks_around(profile) or bool(profile.ftz or profile.decomposed)
+    return depends_on_others(profile) or bool(profile.ftz or profile.decomposed)
 
 
-def looks_around(profile: Profile) -> bool:
+def depends_on_others(profile: Profile) -> bool:
     """Return whether the accepted results of a node depend on other nodes under a profile."""
     rounding = profile.contract or profile.reassociate or profile.algebra or profile.wmma
     return bool(rounding or profile.excess_precision)
@@ -97,7 +97,7 @@ def between(dtype: DType, profile: Profile, a: Sets, b: Sets, product: Sets) -> 
     return flushed(product, dtype, tiny) if dtype in profile.ftz else product
 
 
-def left(u: Node, profile: Profile, operands: Sequence[Sets], result: Sets) -> Sets:
+def relaxed(u: Node, profile: Profile, operands: Sequence[Sets], result: Sets) -> Sets:
     """Return the results of an op after the relaxations of a profile.
 
     The constants of the laws of `profile.algebra` are accepted too. In a dtype of `profile.ftz` a

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uop.interpreter.accepted import order
-from uop.interpreter.accepted.liberties import reads_copy, takes
+from uop.interpreter.accepted.liberties import is_relaxed, reads_copy
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.sets import Sets, points, signalling, somewhere, without
 from uop.interpreter.values import Value, either
@@ -68,7 +68,7 @@ def widens(u: UOp, profile: Profile, operands: list[Value], value: Value) -> boo
     if u.op is Op.BITCAST:
         return reads_copy(u, profile) and bool(order.is_signalling(operands[0].data).any())
     latitude = u.declaration.latitude
-    if takes(profile) and (u.declaration.is_elementwise or isinstance(latitude, Reduced)):
+    if is_relaxed(profile) and (u.declaration.is_elementwise or isinstance(latitude, Reduced)):
         return True
     if isinstance(latitude, Quotient):
         return True

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from uop.interpreter.accept import read_by
-from uop.interpreter.accepted.liberties import is_copy, takes
+from uop.interpreter.accepted.liberties import is_copy, is_relaxed
 from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.accepted.tensors import AcceptedValues
 from uop.interpreter.accepted.widening import widens
@@ -91,7 +91,7 @@ class _Moved(Arrays):
         if is_copy(u) or not widens(u, self._profile, operands, value):
             return value
         latitude = u.declaration.latitude
-        is_free = takes(self._profile)
+        is_free = is_relaxed(self._profile)
         if isinstance(latitude, Reduced) and not is_free:
             data = self._folded(u, operands[0])
         elif isinstance(latitude, Maximum) and not is_free:

@@ -48,7 +48,7 @@ class Sharded:
         """Return the whole value; raise PassError if copies differ."""
         if self.axis is not None:
             return joined(self.parts, self.axis)
-        if not all(same(self.parts[0], part) for part in self.parts[1:]):
+        if not all(are_equal(self.parts[0], part) for part in self.parts[1:]):
             raise PassError("a value without axis is not the same on every device")
         return self.parts[0]
 
@@ -86,7 +86,7 @@ def joined(parts: Sequence[Value], axis: int) -> Value:
     return together(parts, lambda arrays: np.concatenate(arrays, axis))
 
 
-def same(a: Value, b: Value) -> bool:
+def are_equal(a: Value, b: Value) -> bool:
     """Return whether two values are equal; ordinary elements are compared by their bits."""
     equal = to_bits(a.data) == to_bits(b.data)
     for x, y in zip(a.masks, b.masks, strict=True):
@@ -133,8 +133,8 @@ class _Devices:
         if u.op is Op.REDUCE:
             return Sharded(u.device, None, (_alone(u, t.whole()),) * count)
         parts = tuple(_alone(u, part) for part in t.parts)
-        if not all(same(parts[0], part) for part in parts[1:]):
-            k = next(k for k, part in enumerate(parts) if not same(parts[0], part))
+        if not all(are_equal(parts[0], part) for part in parts[1:]):
+            k = next(k for k, part in enumerate(parts) if not are_equal(parts[0], part))
             names = cast("tuple[str, ...]", u.src[0].device)
             found = f"the shards on {names[0]} and {names[k]} differ"
             raise undefined("REPLICATED.u1", found, u)

@@ -80,14 +80,14 @@ def _in_range(argument: Node, param: Node) -> bool:
     return wide.min <= found.min and found.max <= wide.max
 
 
-def _both_fixed(argument: Node, param: Node) -> bool:
+def _are_fixed(argument: Node, param: Node) -> bool:
     """Whether the sizes of both are numbers. Symbolic ones are compared under bindings."""
     return is_fixed(argument.shape) and is_fixed(param.shape)
 
 
 def _argument_differs(u: Node) -> str | None:
     def fits(argument: Node, param: Node) -> bool:
-        if argument.shape != param.shape and _both_fixed(argument, param):
+        if argument.shape != param.shape and _are_fixed(argument, param):
             return False
         return argument.dtype is param.dtype and _in_range(argument, param)
 
@@ -113,7 +113,7 @@ def _buffer_differs(u: Node) -> str | None:
     """A kernel sees its buffers flat (D-017): only the number of elements counts."""
 
     def fits(argument: Node, param: Node) -> bool:
-        if _both_fixed(argument, param) and prod(argument.shape) != prod(param.shape):
+        if _are_fixed(argument, param) and prod(argument.shape) != prod(param.shape):
             return False
         return argument.dtype is param.dtype and _in_range(argument, param)
 

@@ -221,7 +221,7 @@ class Scope:
     def _operands(self, line: Line) -> tuple[UOp, ...]:
         """Parse the operands. A float in place has the one float dtype of the others."""
         found: list[UOp | Token] = []
-        while line.take(",") if found else _operand_next(line):
+        while line.take(",") if found else _is_operand_next(line):
             found.append(line.next() if line.at_float() else self.operand(line))
         known = {u.dtype: None for u in found if isinstance(u, UOp)}
         return tuple([u if isinstance(u, UOp) else _float_const(u, known, line) for u in found])
@@ -294,7 +294,7 @@ def _operand_in_place(text: str) -> UOp:
     return found
 
 
-def _operand_next(line: Line) -> bool:
+def _is_operand_next(line: Line) -> bool:
     return line.peek().kind in ("node", "int", "string") or line.at("[") or line.at_float()
 
 

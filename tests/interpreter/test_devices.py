@@ -14,7 +14,7 @@ from sharded import Shape, check, copy, devices, distinct, reshape
 
 from uop.interpreter.evaluate import evaluate, evaluate_full
 from uop.interpreter.numeric.storage import Array, np_dtype
-from uop.interpreter.tensor.devices import evaluate_by_devices, joined, same, split
+from uop.interpreter.tensor.devices import are_equal, evaluate_by_devices, joined, split
 from uop.interpreter.values import Value
 from uop.spec.args import (
     BufferArg,
@@ -284,10 +284,10 @@ def test_the_parts_of_a_value_join_to_it() -> None:
     value = Value(distinct((4, 2), dtypes.float32), mask, None, ~mask)
     for axis, n in ((0, 2), (0, 4), (1, 2)):
         again = joined(split(value, axis, n), axis)
-        assert same(again, value)
+        assert are_equal(again, value)
         assert np.array_equal(cast(Array, again.invalid), mask)
-    assert not same(value, Value(value.data, None, None, ~mask))
-    assert not same(Value(value.data), Value(value.data + 1))
+    assert not are_equal(value, Value(value.data, None, None, ~mask))
+    assert not are_equal(Value(value.data), Value(value.data + 1))
 
 
 SOURCES: tuple[UOp, ...] = (

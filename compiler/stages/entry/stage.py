@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from uop.compiler.kernels import fits_one_launch, with_constants, without_binaries
+from uop.compiler.kernels import fits_one_launch
 from uop.compiler.rewriting.rewrite import RuleSet, rewrite, rewrites
 from uop.compiler.stages.entry.flat import flatten_memory
 from uop.compiler.stages.entry.nests import split_nests
 from uop.compiler.stages.entry.scalars import scalarize_graphs
 from uop.compiler.stages.select.launch import IN_WARP
 from uop.spec.extension import in_core_ops
-from uop.spec.graph import ProgramKind, kernel_calls, kind_of
+from uop.spec.graph import ProgramKind, kernel_calls, kernels, kind_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable, with_bound_variables
 from uop.spec.uop import UOp, checked_root
@@ -33,8 +33,8 @@ def enter(root: UOp, linear: Callable[[UOp], UOp]) -> UOp:
     CALL: such a program begins at the first stage.
     """
     root = rewrite(root, ENTERED) if any(u.tag == IN_WARP for u in root.toposort()) else root
-    root = split_nests(flatten_memory(without_binaries(root)), fits_one_launch)
-    root = scalarize_graphs(with_constants(root))
+    root = split_nests(flatten_memory(_without_binaries(root)), fits_one_launch)
+    root = scalarize_graphs(_with_constants(root))
     if kind_of(root) is not ProgramKind.MIXED:
         return root
     bodies = {call.src[0]: call for call in kernel_calls(root)}
@@ -48,3 +48,24 @@ def wait_for_the_group(u: UOp) -> UOp | None:
 
 
 ENTERED = RuleSet(wait_for_the_group)
+
+
+def _without_binaries(root: UOp) -> UOp:
+    """Replace each PROGRAM by the LINEAR that it was rendered from."""
+    return root.substitute({body: body.src[0] for body in kernels(root) if body.op is Op.PROGRAM})
+
+
+def _with_constants(root: UOp) -> UOp:
+    """List the constants of each LINEAR that leaves some out, before its other instructions."""
+    listed: dict[UOp, UOp] = {}
+    for body in kernels(root):
+        if body.op is Op.LINEAR:
+            constants = [u for u in body.toposort() if _is_constant(u)]
+            if not frozenset(body.src).issuperset(constants):
+                others = (u for u in body.src if not _is_constant(u))
+                listed[body] = body.with_src([*constants, *others])
+    return root.substitute(listed)
+
+
+def _is_constant(u: UOp) -> bool:
+    return u.op is Op.CONST or (u.op is Op.STACK and all(s.op is Op.CONST for s in u.src))

@@ -153,11 +153,11 @@ def _check_split(state: Scheduled, opt: Split, r: UOp) -> None:
         raise illegal("SPLIT.c3", str(opt), f"an axis of type {type_of(r).name}")
     if opt.target in OF_WORKGROUPS and not state.has_locals:
         raise illegal("SPLIT.c4", str(opt), "NOLOCALS before")
-    if opt.target is AxisType.GROUP_REDUCE and _around_fold(state.body, r):
+    if opt.target is AxisType.GROUP_REDUCE and _is_in_fold(state.body, r):
         raise illegal("SPLIT.c5", str(opt), "a fold around it")
 
 
-def _around_fold(body: UOp, r: UOp) -> bool:
+def _is_in_fold(body: UOp, r: UOp) -> bool:
     """Whether the fold over a range runs inside another fold."""
     order = body.toposort()
     inside = open_ranges(order)

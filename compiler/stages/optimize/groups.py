@@ -93,7 +93,9 @@ def _product(loops: Sequence[Loop]) -> tuple[Optimization, ...]:
     if len(tiled) < 2 or len(inner) != 1 or inner[0].bound < DEEP:
         return ()
     others = _count(n for n in loops if n not in tiled and not n.is_inner)
-    fit = [side for side in SIDES if all(_pads(loop.bound, math.prod(side)) for loop in tiled)]
+    fit = [
+        side for side in SIDES if all(_is_paddable(loop.bound, math.prod(side)) for loop in tiled)
+    ]
     if not fit:
         return ()
     groups = {
@@ -134,7 +136,7 @@ def _count(loops: Iterable[Loop]) -> int:
     return math.prod(loop.bound for loop in loops)
 
 
-def _pads(bound: int, size: int) -> bool:
+def _is_paddable(bound: int, size: int) -> bool:
     return bound >= size and -bound % size <= bound // WASTE
 
 

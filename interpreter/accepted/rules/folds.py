@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from uop.interpreter.accepted import order
-from uop.interpreter.accepted.liberties import read_terms, takes, within
+from uop.interpreter.accepted.liberties import is_relaxed, read_terms, within
 from uop.interpreter.accepted.rules.budget import wide_storage
 from uop.interpreter.accepted.rules.float_folds import Terms, product_of, sum_of
 from uop.interpreter.accepted.rules.integers import SAFE, unless_wrapped
@@ -39,7 +39,7 @@ def reduce(u: Node, profile: Profile, t: Sets) -> Sets:
     """Return the accepted results of a REDUCE over axes."""
     arg = arg_of(u, ReduceArg)
     flat = t.map(lambda a: terms_first(a, arg.axes))
-    if takes(profile):
+    if is_relaxed(profile):
         flat = read_terms(u, profile, flat)
     return folded(arg.op, u.dtype, profile, flat).map(lambda a: a.reshape(u.shape))
 
