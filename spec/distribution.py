@@ -1,6 +1,7 @@
-"""What this distribution says of itself: its version, its entry points, where it is imported from.
+"""The version of this distribution, its entry points, and the place it is imported from.
 
-In a clone, installed or not, its `pyproject.toml` says it; elsewhere the installed metadata.
+In a clone, installed or not, they come from its `pyproject.toml`; elsewhere from the installed
+metadata.
 """
 
 from __future__ import annotations

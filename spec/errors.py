@@ -90,7 +90,7 @@ class InvalidError(LabelledError):
 
 
 class NativeError(UopError):
-    """A program of a file holds code that a device runs as it stands, and nobody has allowed it."""
+    """A program of a file holds machine code, which nobody has allowed to run."""
 
 
 class UndefinedError(LabelledError):
@@ -101,14 +101,16 @@ class UndefinedError(LabelledError):
 
 
 class IncompleteError(UopError):
-    """An op or dtype that lacks something that stands elsewhere: says what, and where."""
+    """An op or dtype that lacks something elsewhere: the message says what, and where."""
 
     def __init__(self, name: str, *parts: str) -> None:
         super().__init__("\n  ".join([f"{name} is declared, but lacks:", *parts]))
 
 
 class UnsupportedError(UopError):
-    """A feature that this target, backend or version lacks; the suite skips with this reason."""
+    """A feature that this target, backend or version lacks; the suite skips the case with this
+    reason.
+    """
 
 
 class RefusedError(UnsupportedError):
@@ -124,8 +126,8 @@ class LackingError(LabelledError, UnsupportedError):
 
 
 class CaptureWarning(UserWarning):
-    """A Tensor was evaluated while a function was captured: what the function does with the value
-    is no part of its graph.
+    """A Tensor was evaluated while a function was captured: code that uses the value is no part of
+    its graph.
     """
 
 
@@ -138,11 +140,11 @@ class BackendError(UopError):
 
 
 class ChangedError(BackendError):
-    """A backend has become another one, so that nothing is known of the one that was asked for."""
+    """A backend changed during the run, so nothing is known of the one that was asked for."""
 
 
 class JudgeLostError(UopError):
-    """The processes that judge end before they can; nothing is known of the backend."""
+    """The processes that judge end too early; nothing is known of the backend."""
 
 
 class UnfitError(BackendError):
@@ -150,15 +152,15 @@ class UnfitError(BackendError):
 
 
 class LaunchError(BackendError):
-    """A kernel was built, but went wrong when it ran."""
+    """A kernel was built, but failed when it ran."""
 
 
 class OutOfMemoryError(LaunchError):
-    """A device has less free memory than a program needs; what it holds stays usable."""
+    """A device has too little free memory for a program; its contents stay usable."""
 
 
 class DeviceLostError(UopError):
-    """A process cannot use its device any more; only another process can."""
+    """A process cannot use its device any more; a new process can."""
 
 
 def users_line() -> Place:

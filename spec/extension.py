@@ -1,4 +1,4 @@
-"""Rewrites a program into core ops: each extension op becomes its decomposition."""
+"""Rewrites a program into core ops: replaces each extension op by its decomposition."""
 
 from __future__ import annotations
 

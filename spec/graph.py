@@ -152,7 +152,9 @@ def viewed(location: UOp, contents: UOp, done: Mapping[UOp, UOp]) -> UOp:
 
 
 def put_back(view: UOp, part: UOp) -> UOp:
-    """Put the elements of a view back in place, with zeros elsewhere, as its gradient does."""
+    """Put the elements of a view back in place, with zeros elsewhere, which is the gradient of the
+    view.
+    """
     rule = cast("Callable[[type[UOp], UOp, UOp], Sequence[UOp]]", view.declaration.gradient)
     return rule(type(view), view, part)[0]
 
@@ -198,9 +200,9 @@ def _slots_written(body: UOp) -> list[int]:
 
 
 def passed_buffer(argument: UOp) -> UOp | None:
-    """The buffer that an argument of a CALL is, in whatever shape.
+    """The buffer that an argument of a CALL is, in any shape.
 
-    None for a value, and for another view: a kernel gets a buffer with a copy of these.
+    None for a value, and for another view: then the kernel gets a buffer with a copy.
     """
     if argument.addrspace is None:
         return None
@@ -227,7 +229,7 @@ def all_replaced(roots: Iterable[UOp], new: Mapping[UOp, UOp]) -> list[UOp]:
 
 
 def over(u: UOp, operands: Sequence[UOp]) -> UOp:
-    """A node over other operands; the body that it calls stays."""
+    """A node with other operands; the body that it calls stays."""
     return u.with_src((*u.src[: len(u.src) - len(operands)], *operands))
 
 
@@ -241,8 +243,8 @@ def all_inlined(
     rewritten: Callable[[UOp], UOp] = lambda u: u,
     keep: Callable[[UOp], bool] = lambda u: False,
 ) -> dict[UOp, UOp]:
-    """Inline every FUNCTION of these graphs that is not to be kept: a map from old nodes to new
-    ones.
+    """Inline every FUNCTION of these graphs that is not to be kept; return a map from old to new
+    nodes.
 
     `rewritten` is applied to every other node that is not void, over its new sources.
     """

@@ -16,8 +16,8 @@ from uop.spec.ops.names import Op
 
 @dataclass(frozen=True, slots=True)
 class Latitude:
-    """What an op may return besides the reference; `says` is its sentence in the documentation,
-    and `decisions` give the reasons.
+    """The results that an op may return besides the reference. `says` is its sentence in the
+    documentation, and `decisions` give the reasons.
     """
 
     says: str
@@ -40,7 +40,7 @@ class Ulp(Latitude):
 
     budgets: tuple[tuple[DType, Fraction], ...]
     smaller: Fraction
-    """That of every other float dtype."""
+    """The budget of every other float dtype."""
 
     def budget(self, dtype: DType) -> Fraction:
         """The accepted distance for a float dtype in ulps; KeyError for another dtype."""
@@ -182,7 +182,7 @@ class Profile:
 
 STRICT = Profile()
 LIBERTIES = frozenset(knob for knob in KNOBS if getattr(STRICT, knob) != "either")
-"""The knobs that accept more than strict does; the others take one of the sides that it leaves."""
+"""The knobs that accept more than strict does; any other knob selects one of its alternatives."""
 
 
 def _knob_text(name: str, value: object) -> str:

@@ -96,7 +96,7 @@ class Operands:
 
 
 class AccessKind(Enum):
-    """What an op does to the memory at the location that is its first operand."""
+    """The access of an op to the memory at the location that is its first operand."""
 
     READ = "reads"
     WRITE = "writes"
@@ -147,9 +147,11 @@ class OpDef(Operands):
     is_transcendental: bool = False
     """Whether it is a function that devices approximate, at the cost of several operations."""
     access: AccessKind | None = None
-    """What it does to memory; None if it neither reads nor writes an element."""
+    """Its access to memory; None if it neither reads nor writes an element."""
     identity: Callable[[DType], Number] | None = None
-    """What a fold by this op of no elements gives, on each dtype; None if nothing folds by it."""
+    """The result of a fold by this op over no elements, for each dtype; None if nothing folds by
+    it.
+    """
     is_write: bool = field(init=False)
     data_operands: int | None = field(init=False)
     """The number of operands that hold values, None for all of them."""
@@ -165,7 +167,7 @@ class OpDef(Operands):
 
     @property
     def takes_values(self) -> bool:
-        """Whether nothing but the values of its operands, on some dtypes, says what it gives."""
+        """Whether its result depends only on the values of its operands, of some dtypes."""
         return bool(self.dtypes) and self.arg is None
 
     @property
@@ -187,7 +189,7 @@ class OpDef(Operands):
 
     @property
     def is_partial(self) -> bool:
-        """Whether there are second operands, divisors or counts, for which it has no value."""
+        """Whether it has no value for some second operands: divisors or counts."""
         return self.is_division or self.is_shift
 
     @property
@@ -209,7 +211,9 @@ def define(declaration: OpDef) -> OpDef:
 
 
 def identity_of(op: Op, dtype: DType) -> Number:
-    """What a fold by an op of no elements gives; ValueError for an op that nothing folds by."""
+    """The result of a fold by an op over no elements; ValueError for an op that nothing
+    folds by.
+    """
     if (identity := DECLARATIONS[op].identity) is None:
         raise ValueError(f"nothing folds by {op.name}")
     return identity(dtype)

@@ -1,4 +1,4 @@
-"""What each of several devices computes: the ops of a program on its shards.
+"""The ops that each of several devices computes on its shards of a program.
 
 A value with an axis is split along it into equal parts, one per device; without one every device
 has the whole value.
@@ -38,7 +38,7 @@ def local_shape(u: UOp) -> Shape:
 
 
 def folds_shards(u: UOp) -> bool:
-    """Whether a node is a REDUCE along the shard axis, which needs what all devices hold."""
+    """Whether a node is a REDUCE along the shard axis, which needs the shards of all devices."""
     is_split = u.op is Op.REDUCE and shards(u.src[0]) > 1
     return is_split and u.src[0].axis in arg_of(u, ReduceArg).axes
 

@@ -226,9 +226,7 @@ _LARGE: deque[ref[UOp]] = deque()
 
 
 class _Symbolic(UOp):
-    """A node with a symbolic dimension. By its class its users see that without a look at its
-    shape.
-    """
+    """A node with a symbolic dimension. Its class says so, without a look at its shape."""
 
     __slots__ = ()
 

@@ -57,7 +57,7 @@ def rebuild(
     sources: Callable[[M], Sequence[M]] | None = None,
     done: dict[M, T] | None = None,
 ) -> T:
-    """What a graph becomes, as `all_rebuilt` makes it."""
+    """The graph after `all_rebuilt`."""
     return all_rebuilt([root], visit, sources, done)[root]
 
 
@@ -67,10 +67,10 @@ def all_rebuilt(
     sources: Callable[[M], Sequence[M]] | None = None,
     done: dict[M, T] | None = None,
 ) -> dict[M, T]:
-    """What the nodes of graphs become: `visit` gets each, and what its sources have become.
+    """Rebuild graphs: `visit` gets each node and its rebuilt sources, and returns the new node.
 
-    `done` gets what each node becomes. What it has before is not visited, nor what is below that
-    alone.
+    `done` collects the new nodes. A node that it already has is not visited, nor are the nodes that
+    only it uses.
     """
     below = sources or all_sources
     done = {} if done is None else done

@@ -22,8 +22,8 @@ Draw = Callable[[UOp, int], Array | None]
 
 
 def inputs_and_drawn(case: FileCase, root: UOp, draw: Draw) -> tuple[dict[int, Array], list[int]]:
-    """The inputs of a case, and drawn ones for those that it lacks, with their slots. A variable
-    that it lacks is the largest number of its range.
+    """The inputs of a case, and drawn ones for those that it lacks, with the slots of the latter. A
+    missing variable is the largest number of its range.
     """
     found = inputs_of(case)
     missing = {slot: u for slot, u in slots_of(root).items() if slot not in found}

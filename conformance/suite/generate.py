@@ -60,7 +60,7 @@ FURTHEST = 10**6
 Index k * FURTHEST + n is the nth program of a group varied: in its sizes, bounds and constants.
 """
 DRAWN_ANEW = 16
-"""The most programs that are drawn for one of listed cells alone; a step looks at most cells."""
+"""The most programs that are drawn to find one of listed cells only."""
 
 __all__ = ["EFFORTS", "LEVELS", "case_by_id", "cases", "left_out_cases"]
 

@@ -1,1 +1,1 @@
-"""The published documents, row by row, with what became of each row here."""
+"""The published documents, row by row, and the status of each row in this project."""

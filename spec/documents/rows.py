@@ -13,7 +13,7 @@ FOLDER = Path(__file__).parent
 
 
 class Standing(StrEnum):
-    """What became of a row; the value is the first word of its status."""
+    """The status of a row; the value is the first word of its text."""
 
     IMPLEMENTED = "implemented"
     DECIDED = "decided"
@@ -24,7 +24,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a document: its statement in our words, what became of it, and its checks.
+    """One row of a document: its statement in our words, its status, and its checks.
 
     `detail` is the rest of the status: a decision, the id of the row that contradicts it, or a
     reason. `by` names decisions and tests; the constraints of `ops` cover the row too.

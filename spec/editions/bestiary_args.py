@@ -47,7 +47,7 @@ class BestiaryAxisType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AxisArg(Arg):
-    """`renumbered` is false before kernels are split: until then ids are of another kind."""
+    """`renumbered` is false before kernels are split; until then ids are separate ones."""
 
     axis_id: int
     axis_type: BestiaryAxisType = BestiaryAxisType.LOOP
@@ -76,7 +76,9 @@ class SizeArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class SlotArg(Arg):
-    """A buffer of `size` elements; with the shape as operand a value, or memory of `addrspace`."""
+    """A buffer of `size` elements. With a shape as operand it is a value, or memory of
+    `addrspace`.
+    """
 
     slot: int
     dtype: DType
@@ -106,7 +108,7 @@ class VariableArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class ViewArg(Arg):
-    """The dtype is that of the buffer unless it is said."""
+    """The dtype is that of the buffer unless the text gives one."""
 
     size: int
     offset: int
@@ -122,7 +124,7 @@ class OffsetArg(Arg):
 
 @dataclass(frozen=True, slots=True)
 class GateArg(Arg):
-    """Whether there is a gate, which is the last operand."""
+    """Whether the last operand is a gate."""
 
     gated: bool = False
 
@@ -219,7 +221,7 @@ SPELLING = {
 
 
 def noted(arg: Arg, *but: str) -> str | None:
-    """The fields of an arg that say more than the default, as a tag; `but` leaves some out."""
+    """The fields of an arg that differ from the default, as a tag; `but` leaves some out."""
     found = {f.name: getattr(arg, f.name) for f in fields(arg) if f.name not in but}
     defaults = {f.name: f.default for f in fields(arg)}
     written = encode_arg(arg) or {}

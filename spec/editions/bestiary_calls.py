@@ -1,6 +1,6 @@
 """Reads CALL and FUNCTION of the bestiary, with the variables that their bodies name (D-088).
 
-A variable has a name there, and the same name is the same variable inside a body and around it.
+A variable has a name there. One name is one variable, inside a body and around it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from uop.spec.editions.edition import Reading
 
 VARIABLE_SLOTS = 1 << 33
-"""The slot of the first variable: its name is no slot of a buffer."""
+"""The slot of the first variable: variables have names there, not slots."""
 
 
 def read_function(reading: Reading, src: tuple[UOp, ...], arg: b.CallArg) -> UOp:
@@ -46,9 +46,9 @@ def read_call(reading: Reading, src: tuple[UOp, ...], arg: b.CallArg) -> UOp:
 
 
 def _with_variables(body: UOp, said: tuple[UOp, ...]) -> tuple[UOp, ...]:
-    """A body and its arguments, among which is the number of each variable that it names.
+    """A body and its arguments, with the number of each variable that the body names.
 
-    It is a BIND of the variable among the arguments or in the body, or else the variable.
+    The number is a BIND of the variable among the arguments or in the body, else the variable.
     """
     arguments, numbered = list(said), dict[UOp, UOp]()
     bound = {u.src[0]: u.src[1] for u in body.toposort() if u.op is Op.BIND}

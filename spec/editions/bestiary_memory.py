@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PTRCAT = "PTRCAT"
 """The tag of the elements at pointers that are grouped, and of the writes to them."""
 LOCAL_SLOTS = 1 << 32
-"""The slot of LUNIQUE 0: local and global identities are counted apart and never collide."""
+"""The slot of LUNIQUE 0: local and global identities are numbered separately and never collide."""
 
 
 def read_buffer(reading: Reading, src: Src, arg: b.SizeArg) -> UOp:
@@ -98,7 +98,9 @@ def read_view(reading: Reading, src: Src, arg: b.ViewArg) -> UOp:
 
 
 def read_index(reading: Reading, src: Src, arg: b.GateArg) -> UOp:
-    """With a gate, elements are read where it is true and are 0 elsewhere; LOAD may have an alt."""
+    """With a gate, elements are read where it is true; elsewhere they are 0, or the alt
+    of a LOAD.
+    """
     if not arg.gated:
         return UOp(Op.INDEX, *src)
     *access, gate = src

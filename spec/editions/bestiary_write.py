@@ -174,7 +174,7 @@ def write_pointer(w: Writing, u: UOp) -> Form:
 
 
 def write_call(w: Writing, u: UOp) -> Form:
-    """A call, with what its tag keeps of what was said about it."""
+    """A call, with the annotations that its tag keeps."""
     tag = u.tag or ""
     said = b.from_note(b.CallArg, tag) if tag[:1] == "{" else b.CallArg(u.tag)
     return w.form(u.op.name, *_sources(w, u), arg=said or b.CallArg())

@@ -1,7 +1,7 @@
 """The class Edition: words that are read into core nodes, and rules that write core nodes.
 
 The text of an edition has the grammar of the core text, after a first line `edition NAME`. The
-reading function alone defines the meaning of a word. The writer runs it too: so the derived part of
+reading function alone defines the meaning of a word. The writer runs it too, so the derived part of
 a line is that of the node that will be read.
 """
 
@@ -71,7 +71,7 @@ class Form:
 class Edition:
     """An edition: its words, and the rules that write core ops it does not share.
 
-    `spelling` has its own words for the values of fields, each with that of the core.
+    `spelling` maps its words for the values of fields to those of the core.
     """
 
     name: str

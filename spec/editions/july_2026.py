@@ -1,7 +1,7 @@
 """Edition 2026-07: EXPAND prepends axes, REDUCE removes leading ones, UNSHARD over ranges (D-078).
 
-A RANGE of type DEVICE counts shards. The core shards by tuples of devices and has no such RANGE:
-it is read as a RANGE with the tag DEVICE, and UNSHARD substitutes each of its values.
+A RANGE of type DEVICE counts shards. The core has no such RANGE, since it shards by tuples of
+devices: it is read as a RANGE with the tag DEVICE, and UNSHARD substitutes each of its values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Edition 2026-06, the base of the core, in the forms of its tables that the core has changed.
+"""Edition 2026-06, the base of the core: the forms of its tables that the core has changed.
 
 They are GETTUPLE (T, i), GETADDR (buf, dev), a PAD without arg, COPY, a RANGE by type (D-077).
 """
@@ -34,7 +34,7 @@ GETADDR_DEVICE = Condition("GETADDR.device", "dev is the name of one device")
 
 @dataclass(frozen=True, slots=True)
 class ElementArg(Arg):
-    """The element to extract, which the operand i says too."""
+    """The element to extract; the operand i says the same."""
 
     idx: int | None = None
 

@@ -1,4 +1,4 @@
-"""Edition 2026-05: flat BUFFERs by size and PAD with zeros, besides what it shares (D-077).
+"""Edition 2026-05: flat BUFFERs by size and PAD with zeros, besides the forms it shares (D-077).
 
 A BUFFER has no slot there: the reader numbers distinct ones in the order of the text. The writer
 writes the number, since inputs are passed by slot.
@@ -70,7 +70,7 @@ def _write_buffer(writing: Writing, u: UOp) -> Form:
 def _write_call(writing: Writing, u: UOp) -> Form:
     """A CALL with flat BUFFERs: its arguments are the BUFFERs without their RESHAPE.
 
-    A kernel gets its buffers flat anyway (D-017).
+    A kernel gets its buffers flat in any case (D-017).
     """
     body, *arguments = u.src
     return writing.form("CALL", writing[body], *(_flat(writing, s) for s in arguments), arg=u.arg)

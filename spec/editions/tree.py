@@ -43,7 +43,7 @@ ONE_LINE = re.compile(r"\s*%\d+\s*=\s*\w+(?:\s+[^\s:—(]|\s*\{)")
 AXIS = re.compile(r"([RU])(\d+)")
 
 BY_OPERANDS = ("Unary", "Binary", "Ternary")
-"""What trees may write around the name of an elementwise op."""
+"""The text that trees may write around the name of an elementwise op."""
 
 VALUES = {"value", "values"}
 """The fields of constants, from which the usual dtype follows."""
@@ -54,7 +54,9 @@ DEEPEST = 8
 ALIASES = {"type": "axis_type", "kind": "name", "bytes": "data"}
 """Names that trees give to fields."""
 GROUPS = {"opts": "", "info": "", "metadata": "", "upcast_axes": "upcast_"}
-"""Names that trees give to groups of fields in braces, with how the names of these begin."""
+"""Names that trees give to groups of fields in braces, each with the start of the names of these
+fields.
+"""
 NUMBERED = {
     "RANGE": ("axis_id", "end"),
     "PARAM": ("slot", "size"),
@@ -62,7 +64,7 @@ NUMBERED = {
     "DEFINE_REG": ("id", "size"),
     "DEFINE_VAR": ("name", "max"),
 }
-"""By word the field that numbers its nodes, and one that only a node in full has."""
+"""By word the field that numbers its nodes, and a field that only a full node has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,8 @@ class TreeEdition(Edition):
         return TreeScope(self, path)
 
     def word(self, name: str) -> Word:
-        """The word of a name, which may be that of the structure: GetTuple for GET_TUPLE; in the
-        document's sketch of an order KERNEL is a CALL.
+        """The word of a name, which may be that of the structure: GetTuple for GET_TUPLE. In the
+        sketch of an order in the document KERNEL is a CALL.
         """
         if name == "KERNEL":
             name = "CALL"
@@ -104,7 +106,7 @@ class Branch:
 
     @property
     def refers(self) -> bool:
-        """Whether it says no more than the number of a node."""
+        """Whether it gives only the number of a node."""
         if self.name not in NUMBERED or self.children or self.brackets is not None:
             return False
         number, more = NUMBERED[self.name]

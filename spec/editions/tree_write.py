@@ -16,14 +16,14 @@ from uop.spec.uop import UOp
 from uop.spec.walk import toposort
 
 DEEPEST = 16
-"""The branches below each other in one tree; what is deeper stands in a tree of its own."""
+"""The most levels of one tree; deeper nodes get a separate tree."""
 BY_POSITION = (
     "CONST", "PARAM", "DEVICE", "UNIQUE", "LUNIQUE", "DEFINE_LOCAL", "DEFINE_REG",
     "REDUCE", "REDUCE_AXIS", "ALLREDUCE", "GEP",
 )  # fmt: skip
 """The words whose first field stands without its name."""
 INSIDE = ("end", "offset", "new_shape", "begin_pads", "end_pads", "begins", "ends")
-"""The operands that stand as fields where they are index constants or shapes."""
+"""The operands that are written as fields if they are index constants or shapes."""
 MEMORY = ("PARAM", "BUFFER", "DEFINE_LOCAL", "DEFINE_REG")
 """The words whose type is that of an element."""
 
@@ -31,7 +31,7 @@ MEMORY = ("PARAM", "BUFFER", "DEFINE_LOCAL", "DEFINE_REG")
 def print_tree(edition: TreeEdition, root: UOp) -> str:
     """Print a program as trees; UnsupportedError for an op that the edition cannot express.
 
-    A node that stands in several places, or deep below the root, has a tree of its own above.
+    A node with several uses, or deep below the root, has a separate tree above.
     """
     writing = Writing(edition)
     for u in root.toposort():

@@ -21,7 +21,7 @@ from uop.spec.uop import UOp
 Attribute = bool | int | float | str | tuple["Attribute", ...] | list["Attribute"] | None
 """A value in a trace: a Word is written bare, another str quoted."""
 NEXT_INPUT = Word("tensor")
-"""Stands in an attribute for a Tensor."""
+"""The stand-in for a Tensor in an attribute."""
 BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*(:[0-9]+)?")
 CONSTANTS: dict[str, Attribute] = {
     **{"None": None, "True": True, "False": False},
@@ -32,7 +32,7 @@ P = ParamSpec("P")
 
 
 class Valued(Protocol):
-    """What a Tensor is here."""
+    """The part of a Tensor that this module needs."""
 
     @property
     def operand(self) -> UOp: ...
@@ -54,21 +54,21 @@ _CALLS: WeakKeyDictionary[UOp, Call] = WeakKeyDictionary()
 
 
 def call_of(u: UOp) -> Call | None:
-    """The last call of a composed function that returned this node, the outermost of several.
+    """The last call of a composed function that returned this node; of several the outermost.
 
-    Equal nodes are one: after `x.relu()` what `x.maximum(0)` returns has that call too.
+    Equal nodes are one: after `x.relu()` the node of `x.maximum(0)` has that call too.
     """
     return _CALLS.get(u)
 
 
 def record(u: UOp, call: Call) -> None:
-    """Enter a call; one that returned its own input is none."""
+    """Record a call, unless it returned its own input."""
     if u not in call.inputs:
         _CALLS[u] = call
 
 
 def carry_calls(old: UOp, new: UOp) -> None:
-    """Enter the calls in a graph for an equal one over other leaves."""
+    """Record the calls of a graph for an equal graph over other leaves."""
     pairs = dict(zip(outside(old), outside(new), strict=True))
     for u, copy in pairs.items():
         if (call := call_of(u)) is not None and copy is not u:
@@ -77,10 +77,10 @@ def carry_calls(old: UOp, new: UOp) -> None:
 
 
 def composed(name: str, **fixed: Attribute) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Record each call of a function that makes several nodes, which in a trace is one op.
+    """Record each call of a function that makes several nodes; in a trace it is one op.
 
     Its inputs are its Tensors, its attributes the other arguments and `fixed`. An error inside it
-    names the call and what it does, by its docstring.
+    names the call and its docstring.
     """
 
     def decorated(python: Callable[P, T]) -> Callable[P, T]:

@@ -45,11 +45,11 @@ class Evaluator(Protocol):
         """The contents for a reader: nested lists, shortened where they are long."""
 
     def adopt(self, data: object) -> Held:
-        """The contents of what speaks DLPack, in place where they are in row-major order."""
+        """The contents of an object that speaks DLPack, in place if they are in row-major order."""
 
     def lend(self, held: Held, options: Mapping[str, Any]) -> Any:
-        """A capsule of DLPack: of the contents in place for a consumer that knows read-only
-        memory, else of a copy.
+        """A capsule of DLPack: of the contents in place if the consumer knows read-only memory,
+        else of a copy.
         """
 
 
@@ -79,7 +79,7 @@ def using(evaluator: Evaluator | None) -> Iterator[None]:
 
 
 EVALUATORS: dict[str, Callable[[], Evaluator]] = {}
-"""By name what makes the evaluator."""
+"""The constructor of each evaluator, by name."""
 
 
 def backend(name: str) -> AbstractContextManager[None]:

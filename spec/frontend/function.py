@@ -88,8 +88,8 @@ def _param(slot: int, like: UOp, tag: str | None = None) -> UOp:
 
 
 def _stand_in(value: UOp, stand_ins: dict[UOp, UOp]) -> Tensor:
-    """A distinct node that stands for an input, so that an equal graph which the body computes is
-    not taken for the input.
+    """A distinct node in place of an input: an equal graph that the body computes must not be taken
+    for the input.
     """
     if value not in stand_ins:
         stand_ins[value] = _param(next(_STAND_INS), value, tag=STAND_IN)

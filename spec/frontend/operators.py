@@ -129,9 +129,9 @@ class Operators(ABC):
 
 
 NAME = "unaryelementwise"
-"""The op of a trace that those of several nodes are."""
+"""The name in a trace of an op that is several nodes."""
 NEAR = 0.5
-"""Below it 1 - 2/(exp(2x) + 1) would cancel."""
+"""For smaller x 1 - 2/(exp(2x) + 1) would cancel."""
 
 
 class Unary(Operators):

@@ -73,10 +73,11 @@ class Tensor(Unary, Values):
 
     @staticmethod
     def from_dlpack(data: Any) -> Tensor:
-        """A Tensor of what another library passes by DLPack, which nobody writes to from here on.
+        """A Tensor of an array that another library passes by DLPack; nobody may write to it
+        afterwards.
 
-        Row-major memory is shared, other memory copied. InvalidError TENSOR.c7 for what is no
-        DLPack, lies on another device than the CPU, or has elements of no dtype.
+        Row-major memory is shared, other memory copied. InvalidError TENSOR.c7 for an object
+        without DLPack, for memory of another device than the CPU, and for elements of no dtype.
         """
         return Tensor(bound(evaluator().adopt(data), None))
 
@@ -112,7 +113,7 @@ class Tensor(Unary, Values):
         return self
 
     def realize(self) -> Tensor:
-        """A Tensor of the value alone: nothing of the graph stays, and no gradient flows on."""
+        """A Tensor of the value alone: the graph is dropped, and no gradient flows on."""
         return Tensor(holding(self._value(), self.uop))
 
     # Elementwise.

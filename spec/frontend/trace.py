@@ -35,9 +35,9 @@ OPERANDS = {"s": "shape", "s'": "shape", "o": "offset", "i": "index"}
 
 
 def trace(*outputs: Tensor) -> Trace:
-    """The trace of these Tensors: an op for each function that the user called, once each.
+    """The trace of these Tensors: one op for each function that the user called.
 
-    What was called on a Tensor after its evaluation starts from a storage with its value.
+    A call on a Tensor after its evaluation starts from a storage with its value.
     """
     strange = [t for t in outputs if not isinstance(t, Tensor)]
     if strange or not outputs:

@@ -44,7 +44,7 @@ class TraceTensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TraceOp:
-    """What the user called: its tensors, and all else that says what it computes.
+    """A call of the user: its tensors, and its other arguments.
 
     The node of an output, above those of the inputs, computes the same.
     """

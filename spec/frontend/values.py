@@ -36,9 +36,9 @@ class _Shown:
 _REPR = _Shown()
 _CAPTURING: ContextVar[bool] = ContextVar("uop capturing", default=False)
 _WARNED: dict[str, dict[Any, Any]] = {}
-"""By file what `warnings` remembers of its lines."""
+"""By file the lines that `warnings` has reported."""
 _GRAPHS: WeakKeyDictionary[UOp, UOp] = WeakKeyDictionary()
-"""Of the node that holds a value, the graph that it was computed from."""
+"""The graph that a value was computed from, by the node that holds the value."""
 
 
 def show_graphs() -> None:
@@ -53,7 +53,7 @@ def show_values() -> None:
 
 @contextmanager
 def capturing() -> Iterator[None]:
-    """Inside the block a function is captured: a Tensor that is evaluated causes a warning."""
+    """Capture a function inside the block: evaluating a Tensor there causes a warning."""
     token = _CAPTURING.set(True)
     try:
         yield
@@ -62,7 +62,9 @@ def capturing() -> Iterator[None]:
 
 
 class Values(ABC):
-    """The base class of Tensor with what uses its value: each evaluates it, if nothing has yet."""
+    """The base class of Tensor with the methods that use its value: each evaluates it, unless it
+    has been.
+    """
 
     __slots__ = ()
 
@@ -79,7 +81,9 @@ class Values(ABC):
 
     @property
     def operand(self) -> UOp:
-        """The node that ops on this Tensor take: `uop`, once it is evaluated one with its value."""
+        """The node that ops on this Tensor take: `uop`, or after its evaluation a node with its
+        value.
+        """
         if self._held is None:
             return self.uop
         node = self._operand
@@ -134,7 +138,7 @@ class Values(ABC):
         return self.numpy().__array__(dtype, copy=copy)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """For any library that speaks DLPack: shared memory if it knows memory that is read-only
+        """For any library that speaks DLPack: shared memory if the library knows read-only memory
         (DLPack 1.0), else a copy.
         """
         return evaluator().lend(self._value(), options)
@@ -145,7 +149,9 @@ class Values(ABC):
 
 
 def with_graphs(roots: Iterable[UOp]) -> tuple[dict[UOp, UOp], dict[UOp, UOp]]:
-    """The nodes of these graphs over the graphs of evaluated Tensors, and what has their values."""
+    """The nodes of these graphs, extended by the graphs of evaluated Tensors, and the nodes that
+    have their values.
+    """
     order = toposort(roots, lambda u: (_GRAPHS[u],) if u in _GRAPHS else outside_bodies(u))
     done: dict[UOp, UOp] = {}
     held: dict[UOp, UOp] = {}

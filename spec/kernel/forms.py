@@ -309,9 +309,9 @@ def _unbalanced(nodes: BodyNodes) -> UOp | None:
 ELEMENTWISE = ops_of("elementwise", "decomposed") | {Op.MIN}
 """MIN is an extension op that targets implement like MAX."""
 OPAQUE = {Op.INS, Op.CUSTOM, Op.GETADDR}
-"""Ops whose value only the device knows how to compute."""
+"""Ops that only the device knows how to compute."""
 BELOW_THE_GRAPH = (ops_of("codegen") - {Op.GETADDR}) | {Op.RANGE, Op.END, Op.LINEAR}
-"""The ops that stand in the body of a CALL alone, and in no graph of whole tensors."""
+"""The ops that occur only in the body of a CALL, and in no graph of whole tensors."""
 
 SCALAR = (
     Invariant("scalar", "every value has shape ()", _not_scalar),

@@ -1,4 +1,4 @@
-"""The table of functions that a CALL runs by name (D-069): what each does with whole buffers."""
+"""The table of functions on whole buffers that a CALL runs by name (D-069)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loops of a kernel that is a graph: a RANGE is one loop, whoever closes it (D-104)."""
+"""The loops of a kernel that is a graph: a RANGE is one loop, whichever ENDs close it (D-104)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uop.spec.walk import rebuild
 def with_joined_loops(body: UOp) -> UOp:
     """Join the ENDs that close one RANGE at the same place to one END of a GROUP.
 
-    Those that wait for each other stay apart: they are loops one after the other.
+    ENDs that wait for each other stay separate: they are loops one after the other.
     """
     while joined := _joined(body):
         body = _distinct(body.substitute(joined))

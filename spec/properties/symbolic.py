@@ -1,11 +1,11 @@
-"""Symbolic sizes: dimensions computed from variables, and `bind`, which gives these numbers.
+"""Symbolic sizes: dimensions computed from variables, and `bind`, which replaces them by numbers.
 
 A variable is a ()-shaped index PARAM with a range. A node with symbolic sizes is valid if it is
-valid for some bindings that are tried: all of them if they are few, else the ends of the ranges
-and their neighbours. `bind` rebuilds the graph and checks every constraint again (D-074).
+valid for the bindings that are tried: all of them if they are few, else the ends of the ranges and
+their neighbours. `bind` rebuilds the graph and checks every constraint again (D-074).
 
-The variables of a called body are bound by the arguments of the call: where one is a number, the
-body is that of the number.
+The arguments of a call bind the variables of its body: if an argument is a number, the body is
+checked for that number.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ SIZE_ARITHMETIC: dict[Op, Callable[..., int]] = {
     Op.MOD: operator.mod,
     Op.MAX: max,
 }
-"""The ops that sizes are computed with."""
+"""The ops that compute sizes."""
 
 SIZE_OPS = frozenset({*SIZE_ARITHMETIC, Op.CONST, Op.PARAM})
 """The ops in the graph of a size."""
 
 FEW = 8
-"""A range of up to this many numbers is tried whole, unless there are too many bindings."""
+"""All numbers of a range of up to this size are tried, unless there are too many bindings."""
 
 MOST_TRIALS = 64
 
@@ -79,8 +79,8 @@ def is_variable(u: UOp) -> bool:
 
 
 def variables(root: UOp) -> tuple[UOp, ...]:
-    """The variables that a node depends on, by slot, without those that a BIND gives a value, and
-    those of called bodies.
+    """The variables that a node depends on, by slot, except those with a BIND and those of called
+    bodies.
     """
     if root._variables is None:
         for u in toposort([root], lambda v: [s for s in _free(v) if s._variables is None]):
@@ -216,7 +216,7 @@ class _Call:
 def _check_call(build: Builder, u: UOp, bindings: Sequence[Binding]) -> None:
     """Check a call of a body with symbolic sizes: once without numbers, once for each binding.
 
-    Not all of the body is built again, because its nodes have been checked.
+    Only a part of the body is built again, because its nodes have been checked.
     """
     _obey(cast("_Call", u))
     # What stands before an argument changes no size.

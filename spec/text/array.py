@@ -20,10 +20,10 @@ Shape = tuple[int, ...]
 LIST_LIMIT = 256
 """An array of up to this many elements is written as a list of values, a larger one as bytes."""
 SHORT = 16
-"""An array of more elements that are equal, or count in equal steps, is written in short."""
+"""A longer array whose elements are equal, or count in equal steps, is written as a recipe."""
 FILL, RANGE = "fill:", "range:"
 RECIPES = (FILL, RANGE)
-"""How words begin that say what all elements are: `fill:0x1p+0`; `range:0:2` for 0, 2, 4, ..."""
+"""The starts of recipes: `fill:0x1p+0`; `range:0:2` for 0, 2, 4, ..."""
 MOST_COUNTED = 1 << 16
 """The most elements of a range."""
 _RANGE = re.compile(r"range:([-+]?\d{1,20}):([-+]?\d{1,20})")
@@ -64,8 +64,8 @@ class Array:
 
 
 def encode_array(array: Array) -> Literal:
-    """The literal of an array: what all elements are, nested lists for a small one, else its bytes
-    in base64, compressed for a large one.
+    """The literal of an array: a recipe, nested lists for a small one, else its bytes in base64,
+    compressed for a large one.
     """
     if recipe := _recipe(array):
         return recipe

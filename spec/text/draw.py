@@ -28,7 +28,7 @@ CHARACTER, LINE, PAD, GAP_X, GAP_Y = 7, 15, 8, 18, 34
 LONGEST = 40
 """The most characters of a line in a node."""
 SWEEPS = 8
-"""How often the order of the rows is mended, down and up in turn."""
+"""The number of passes that improve the order of the rows, down and up in turn."""
 
 COLORS = {
     "source": "#eceff1",
@@ -100,9 +100,9 @@ class _Box:
     x: int = 0
     y: int = 0
     end: int = 0
-    """Where its row ends."""
+    """The end of its row."""
     above: list[_Box] = field(default_factory=list)
-    """What its edges come from, in the row above; `below` is what they go to."""
+    """The boxes in the row above that its edges come from; `below` are those that they go to."""
     below: list[_Box] = field(default_factory=list)
 
     @property
@@ -192,8 +192,8 @@ def _middle(box: _Box, near: list[_Box]) -> float:
 
 
 def _settle(row: list[_Box], wishes: list[float]) -> None:
-    """Put boxes in this order with their middles as near to the wishes as there is room: the least
-    squares, by joining neighbours that would overlap.
+    """Put boxes in this order with their middles as near to the wished places as there is room: by
+    least squares, joining neighbours that would overlap.
     """
     offset, groups = 0.0, list[tuple[float, int]]()
     offsets = []

@@ -152,7 +152,7 @@ CHOICES = frozenset(
 """The enum names that an arg field may have, in capitals or not."""
 
 MATMUL = "@"
-"""The operator that is several nodes."""
+"""The operator that becomes several nodes."""
 _LEVELS: tuple[dict[str, Op | None], ...] = (
     {"==": Op.CMPEQ, "!=": Op.CMPNE, "<": Op.CMPLT, "<=": Op.CMPLE, ">": Op.CMPGT, ">=": Op.CMPGE},
     {"|": Op.OR},
@@ -165,9 +165,9 @@ _LEVELS: tuple[dict[str, Op | None], ...] = (
 _BINARY = {mark: (level, op) for level, marks in enumerate(_LEVELS) for mark, op in marks.items()}
 """The binding level of each operator, and its op."""
 OPERATORS = {op: mark for mark, (_, op) in _BINARY.items() if op is not None}
-"""The mark of each op that has one between its operands."""
+"""The mark of each op that is written between its operands."""
 BINDING = {op: level for level, op in _BINARY.values() if op is not None}
-"""How tightly these bind: of two the one with the larger number."""
+"""The binding strength of each operator: a larger number binds tighter."""
 _NO_OPERATOR = (-1, None)
 
 

@@ -1,7 +1,7 @@
 """Writes kernels as nests of loops: each statement in the loops around it, indented as code.
 
-A value stands where it is used, or under a name of its own if several statements use it. The
-notation is for people; nothing reads it.
+A value is written where it is used, or under a name of its own if several statements use it. The
+notation is for people; nothing parses it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from uop.spec.uop import UOp
 
 INDENT = "  "
 LETTERS = {AddrSpace.GLOBAL: "b", AddrSpace.LOCAL: "local", AddrSpace.REG: "acc"}
-"""What the name of memory begins with, by its addrspace."""
+"""The start of the name of memory, by its addrspace."""
 LONG = 20
-"""The nodes of an expression from which on also these have names."""
+"""An expression of so many nodes also gets a name."""
 
 
 def nests(root: UOp) -> list[str]:

@@ -1,4 +1,4 @@
-"""Reads files that may be of any size, or without an end, as pipes and devices are."""
+"""Reads files of any size, and sources without an end, such as pipes and devices."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from uop.spec.errors import MalformedError
 MOST_BYTES = 1 << 28
 """The most bytes of a file of programs."""
 MOST_OF_DOCUMENT = 1 << 26
-"""The most bytes of JSON or TOML: what is made of it takes many times as much memory."""
+"""The most bytes of JSON or TOML: parsed, they take many times as much memory."""
 _PART = 1 << 20
 
 
 def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
-    """The bytes of a file, or what comes from a pipe or a device until its end.
+    """The bytes of a file, or of a pipe or a device until its end.
 
-    OSError where it cannot be read, MalformedError for more than `most` bytes.
+    OSError if it cannot be read, MalformedError for more than `most` bytes.
     """
     parts: list[bytes] = []
     count = 0

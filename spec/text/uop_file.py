@@ -115,7 +115,7 @@ def _print_sets(case: FileCase, key: int, sets: tuple[ElementSet, ...]) -> str:
 
 
 MOST_DATA = 1 << 28
-"""The most bytes of the inputs and results of a file: a small file may unpack to much."""
+"""The most bytes of the inputs and results of a file: a small file may unpack to many."""
 SIZE_OF_SET, POINTER = 256, 8
 """The bytes that a set takes, and that an element takes for the set that it has."""
 LONGEST_SET = 200
@@ -282,7 +282,7 @@ class _Reader:
 
 
 def scope_of(edition: str) -> Callable[[str], Scope]:
-    """What reads a program in the words of an edition; empty for the core.
+    """The reader of programs in the words of an edition; empty for the core.
 
     MalformedError for the name of no edition.
     """

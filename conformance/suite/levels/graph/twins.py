@@ -243,4 +243,4 @@ KINDS: tuple[tuple[str, Build, Counts, tuple[Op, ...]], ...] = (
     ("called", _called, (0, 2, 40), (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)),
     ("editions", _editions, (0, 1, 20), ()),
 )
-"""Each with how many there are and the ops that it needs."""
+"""Each with its counts and the ops that it needs."""
