@@ -57,7 +57,7 @@ def rebuild(
     sources: Callable[[M], Sequence[M]] | None = None,
     done: dict[M, T] | None = None,
 ) -> T:
-    """The graph after `all_rebuilt`."""
+    """Rebuild one graph by `all_rebuilt`; return the new root."""
     return all_rebuilt([root], visit, sources, done)[root]
 
 

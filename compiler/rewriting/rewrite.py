@@ -1,5 +1,6 @@
-"""Graph rewriting: applies rules bottom-up to a fixed point. A rule maps a node to its replacement,
-or to None.
+"""Graph rewriting: applies rules bottom-up to a fixed point.
+
+A rule is a function from a node to its replacement, or to None.
 """
 
 from __future__ import annotations

@@ -338,7 +338,7 @@ def shown_by(report: Report) -> Tally:
     return tally
 
 
-def untried(hello: Hello, tally: Tally) -> tuple[str, ...]:
+def not_judged(hello: Hello, tally: Tally) -> tuple[str, ...]:
     """The listed ops without a judged program, with the reasons."""
     cells: dict[str, list[Sums]] = {}
     for cell in tally.cells.values():

@@ -17,7 +17,7 @@ from uop.conformance.protocol.types import Hello
 from uop.conformance.report.display import Display
 from uop.conformance.report.files import write_reports, write_repros
 from uop.conformance.report.model import Conclusion, KnownFailure, Report, Strength
-from uop.conformance.report.tally import untried
+from uop.conformance.report.tally import not_judged
 from uop.conformance.run.causes import AnyPool
 from uop.conformance.run.clock import JUDGING, SEARCHING
 from uop.conformance.run.known import KnownLine
@@ -93,7 +93,7 @@ class Conformance(Run):
             lost=self.lost,
             interrupted=self.interrupted,
             peak=self.peak,
-            untried=untried(hello, self.tally),
+            untried=not_judged(hello, self.tally),
             missing=() if options.shard else missing,
             profile_from=self.profile_from,
             vocabulary=self.vocabulary,

@@ -106,11 +106,11 @@ class Search:
     def take(self, steps: Iterable[Step]) -> bool:
         """Take the first step to a smaller program that fails."""
         size = size_of(self.best)
-        return self._taken(self._untried(steps, lambda candidate: size_of(candidate) < size))
+        return self._taken(self._new_candidates(steps, lambda candidate: size_of(candidate) < size))
 
     def take_any(self, steps: Iterable[Step]) -> bool:
         """Take the first step to a program that fails, whatever its size."""
-        return self._taken(self._untried(steps, lambda candidate: True))
+        return self._taken(self._new_candidates(steps, lambda candidate: True))
 
     def _taken(self, candidates: Iterator[Candidate]) -> bool:
         for size in chain(CHUNKS, repeat(CHUNKS[-1])):
@@ -124,7 +124,7 @@ class Search:
                     return True
         return False
 
-    def _untried(
+    def _new_candidates(
         self, steps: Iterable[Step], is_wanted: Callable[[Candidate], bool]
     ) -> Iterator[Candidate]:
         for step in steps:

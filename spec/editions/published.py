@@ -1,5 +1,4 @@
-"""Forms that editions of the specification share: RANGEs by type, COPY, conditions of any dtype
-(D-077).
+"""Forms that several editions share: RANGEs by type, COPY, conditions of any dtype (D-077).
 
 A RANGE has no id there. The reader numbers distinct ones in the order of the text; the writer
 writes the number.
