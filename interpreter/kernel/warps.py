@@ -80,7 +80,7 @@ class Warps:
         return np.moveaxis(moved, self._last_axes(moved), self._inner)
 
     def _last_axes(self, array: Array) -> tuple[int, ...]:
-        """Return the places of the inner axes in front of the fragment."""
+        """Return the places of the inner axes, just before the fragment."""
         end = array.ndim - 1
         return tuple(range(end - len(self._inner), end))
 

@@ -76,11 +76,11 @@ def is_shape(data: object, itemsize: int) -> TypeGuard[list[int]]:
 
 def add_storage(dtype: DType, storage: npt.DTypeLike) -> None:
     """Register the numpy dtype that stores a dtype; ValueError for one of another size."""
-    entered = np.dtype(storage)
-    if dtype.kind is not Kind.BOOL and dtype.bits != 8 * entered.itemsize:
+    stored = np.dtype(storage)
+    if dtype.kind is not Kind.BOOL and dtype.bits != 8 * stored.itemsize:
         raise ValueError(f"{dtype.name} has {dtype.bits} bits: expected a numpy dtype of as many")
-    STORAGE[dtype.name] = entered
-    STORED.setdefault(entered, dtype)
+    STORAGE[dtype.name] = stored
+    STORED.setdefault(stored, dtype)
 
 
 def np_dtype(dtype: DType) -> np.dtype[Any]:

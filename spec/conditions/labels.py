@@ -45,8 +45,8 @@ CONDITIONS: dict[str, Condition] = {}
 
 
 def _enter(label: str, title: str) -> Condition:
-    CONDITIONS[label] = entered = Condition(label, title)
-    return entered
+    CONDITIONS[label] = condition = Condition(label, title)
+    return condition
 
 
 ARG_C1 = _enter("ARG.c1", "a field of an arg has its type")

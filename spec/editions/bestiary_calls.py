@@ -29,7 +29,7 @@ def read_function(reading: Reading, src: tuple[UOp, ...], arg: b.CallArg) -> UOp
 
 
 def _note(arg: b.CallArg) -> str | None:
-    """The tag that keeps what is said about a call: its name, if that is all."""
+    """The tag that keeps the annotations of a call: its name alone if there are no others."""
     if arg == b.CallArg(arg.name) and arg.name is not None and arg.name[:1] != "{":
         return arg.name
     return b.noted(arg)

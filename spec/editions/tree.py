@@ -338,7 +338,7 @@ def _items(line: Line, closing: str, depth: int = 0) -> Iterator[tuple[str, Lite
                 name, value = "", {"true": True, "false": False}.get(name, Bare(name))
         if line.take("{"):
             if name not in GROUPS:
-                raise line.fail(f"expected one of {', '.join(GROUPS)} in front of the brace")
+                raise line.fail(f"expected one of {', '.join(GROUPS)} before the brace")
             yield from ((GROUPS[name] + inner, v) for inner, v in _items(line, "}", depth + 1))
         else:
             yield name, _value(line, depth + 1) if value is None else value

@@ -317,12 +317,12 @@ def _read_data(case: _Open, name: str, line: Line, left: int) -> int:
     if key not in known:
         what = "PARAM or BUFFER in slot" if name == "input" else "output"
         raise line.fail(f"the program has no {what} {key}", token)
-    entered: Mapping[str, Container[int]] = {
+    seen: Mapping[str, Container[int]] = {
         "input": case.inputs,
         "expect": case.expect,
         "accept": case.accept,
     }
-    if key in entered[name]:
+    if key in seen[name]:
         raise line.fail(f"{name} {key} stands twice", token)
     start, u = line.peek(), known[key]
     if variables(u) and not is_variable(u):
