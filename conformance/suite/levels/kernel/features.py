@@ -51,10 +51,13 @@ FEW = 3
 NARROW = (dtypes.uint8, dtypes.int8)
 
 
-def groups() -> Iterator[Group]:
+def dense_groups() -> Iterator[Group]:
     for op, name, build, few in DENSE:
         for dtype in few:
             yield of_op(op, dtype, name, (1, 2, 20), build, dtype)
+
+
+def groups() -> Iterator[Group]:
     yield of_op(Op.INS, dtypes.uint32, "instructions", (1, 1, 10), named)
     for arg in SHAPES:
         # An instruction is named after its shape; of two results, after the narrow one too.

@@ -72,6 +72,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         yield features.of_op(
             Op.BARRIER, dtype, "workgroup", (1, 1, 20), workgroup, dtype, vocabulary
         )
+    yield from features.dense_groups()
     for dtype in (dtypes.int32, dtypes.float32):
         yield features.of_op(
             Op.PROGRAM, dtype, "rendered", (1, 1, 10), _rendered, dtype, vocabulary
