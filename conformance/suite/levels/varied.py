@@ -58,8 +58,8 @@ def _other(u: UOp, numbers: Sequence[UOp], choices: Choices) -> UOp:
         bits = pick(choices, [*special_bits(dtype).values()])
         return UOp(Op.CONST, arg=ConstArg(pick(choices, bits), dtype))
     like = [n for n in numbers if n.dtype is dtype]
-    old, beside = (arg_of(n, ConstArg).value for n in (u, pick(choices, like)))
-    made_of = (-old, old + 1, old - 1, old * 2, old * 3, old * beside, old + beside, beside)
+    old, other = (arg_of(n, ConstArg).value for n in (u, pick(choices, like)))
+    made_of = (-old, old + 1, old - 1, old * 2, old * 3, old * other, old + other, other)
     new = pick(choices, made_of)
     return const(new if dtype.is_float else _wrapped(int(new), dtype), dtype)
 

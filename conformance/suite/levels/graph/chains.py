@@ -259,7 +259,7 @@ def _bits_between(dtype: DType, vocabulary: Vocabulary, choices: Choices, index:
 
 
 def _selections(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Contract, mask and select, where sizes are equal so that only the order of axes tells."""
+    """Contract, mask and select, where sizes are equal, so only the order of axes can be wrong."""
     n = between(choices, 2, 4)
     x, y = (param(slot, (n, n, n), dtype) for slot in range(2))
     square, row = param(2, (n, n), dtype), param(3, (1, n), dtype)
