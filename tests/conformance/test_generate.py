@@ -98,7 +98,7 @@ def test_ids_are_distinct_and_read_back(level: str) -> None:
         "op/MAX",
         "op/MAX/int8/edges/x",
         "op/MAX/int8/none/0",
-        "op/MAX/int8/edges/1000000",
+        "op/MAX/int8/edges/999999",
         "no/MAX/int8/edges/0",
     ],
 )

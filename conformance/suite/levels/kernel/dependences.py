@@ -30,7 +30,10 @@ from uop.spec.uop import UOp, const, index_const
 
 FURTHEST = 3
 """The largest distance between two accesses of one iteration."""
-OPS = (Op.ADD, Op.SUB, Op.MUL)
+
+
+def _op(choices: Choices) -> Op:
+    return pick(choices, (Op.ADD, Op.SUB, Op.MUL))
 
 
 def carried(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -44,7 +47,7 @@ def carried(dtype: DType, choices: Choices, index: int) -> Generated:
         here, there = shuffled(choices, range(FURTHEST + 1))[:2]
         # Every second loop reads the buffer that it writes through a PARAM of its own.
         read = load((again if id % 2 else written).param, plus(i, there))
-        new = UOp(pick(choices, OPS), read, load(source.param, plus(i, choices.below(FURTHEST))))
+        new = UOp(_op(choices), read, load(source.param, plus(i, choices.below(FURTHEST))))
         effects.append(UOp(Op.END, form(at(written.param, plus(i, here)), new, read, i), i))
         arguments += [written.argument, source.argument, written.argument]
     return with_contents(UOp(Op.SINK, UOp(Op.CALL, UOp(Op.SINK, *effects), *arguments)), choices)
@@ -127,7 +130,7 @@ def neighbours(dtype: DType, choices: Choices, index: int) -> Generated:
         turned = UOp(Op.SUB, index_const(items - 1), item)
         place = pick(choices, (modulo(plus(item, distance), items), turned))
         value = load(UOp(Op.AFTER, memory, barrier), place)
-        for op in (pick(choices, OPS) for _ in range(2 * k)):
+        for op in (_op(choices) for _ in range(2 * k)):
             value = UOp(op, value, pick(choices, (value, own[k], const(3, dtype))))
         stores.append(store(at(target.param, plus(times(item, count), k)), value))
     return with_contents(launch(UOp(Op.SINK, *stores), target, source), choices)
