@@ -29,7 +29,7 @@ LISTED = (
     *("overlaps", "in-place-alone", "changed-after", "partly-over"),
     *("ends", "under-views", "wraps", "clamped", "last-reads"),
     *("affine", "shifts", "filled", "view-chains", "folded-constants", "bits-between"),
-    *("casts-in-folds", "idioms", "selections"),
+    *("casts-in-folds", "idioms", "selections", "adjusted"),
 )
 """Groups whose programs are listed, or are a few steps on memory."""
 

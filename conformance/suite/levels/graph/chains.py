@@ -10,6 +10,7 @@
 - casts-in-folds: folds of casts, and casts of folds.
 - selections: contractions of operands in any order of axes, folds under masks of triangles,
   elements of one value joined anew, and elements of a part of a square.
+- adjusted: the divisor, or 1, added to a quotient or remainder where x or the result has a sign.
 - idioms: what compilers replace as a whole: a selection by number, some of which select nothing; a
   count of trues; the place of the largest, of which there are several; a variance.
 """
@@ -81,6 +82,8 @@ def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
         yield "shifts", (1, 2, 12), _shifts
         if dtype.bits > 8:
             yield "filled", (1, 2, 12), _filled
+        if dtype.is_signed:
+            yield "adjusted", (1, 2, 12), _adjusted
     yield "view-chains", COUNTS, _view_chains
     yield "folded-constants", COUNTS, _folded_constants
     if dtype is not dtypes.bool:
@@ -149,6 +152,22 @@ def _filled(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
         for divisor in shuffled(choices, (2, *FACTORS, 7, 100)[:: 1 + index % 2])[:4]:
             product = UOp(Op.MUL, x, const(most - choices.below(most // 4), dtype))
             found.append(UOp(op, product, const(divisor, dtype)))
+    return on_data(found, vocabulary, choices)
+
+
+def _adjusted(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Add the divisor, or 1, to a quotient or a remainder of x where x or the result has a sign."""
+    x, zero = param(0, (LENGTH,), dtype), const(0, dtype)
+    found = []
+    for op in vocabulary.of((*FLOOR_DIVISIONS, Op.CDIV, Op.CMOD), dtype) or (Op.MOD,):
+        divisor = const(pick(choices, FACTORS), dtype)
+        result = UOp(op, x, divisor)
+        for signed in (x, result):
+            negative = UOp(Op.CMPLT, signed, zero)
+            other = pick(choices, (UOp(Op.CMPLT, zero, signed), UOp(Op.CMPNE, signed, zero)))
+            step = pick(choices, (divisor, const(1, dtype), const(-1, dtype)))
+            found.append(UOp(Op.WHERE, negative, UOp(Op.ADD, result, divisor), result))
+            found.append(UOp(Op.WHERE, other, UOp(Op.ADD, result, step), result))
     return on_data(found, vocabulary, choices)
 
 

@@ -1,4 +1,5 @@
-"""Generate level function: random graphs computed by nested FUNCTIONs, and the same without any.
+"""Generate level function: random graphs computed by nested FUNCTIONs, and the same without any;
+bodies that compare with a variable.
 
 A part of a grown graph becomes a body. The values that it uses from outside become its arguments.
 Further FUNCTIONs compute the arguments and the body itself.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from uop.conformance.suite.choices import Choices, chance, pick, shuffled
+from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
 from uop.conformance.suite.levels.graph.growth import has_meaning
 from uop.conformance.suite.levels.graph.random_graph import (
     Flavour,
@@ -17,13 +18,15 @@ from uop.conformance.suite.levels.graph.random_graph import (
     homes_in,
     on_data,
 )
-from uop.conformance.suite.levels.group import Generated, Group, group
-from uop.conformance.suite.levels.nodes import call, outputs
+from uop.conformance.suite.levels.group import Generated, Group, group, program
+from uop.conformance.suite.levels.nodes import call, cast, dims, outputs
+from uop.conformance.suite.values import draw_ordinary, sample
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.spec.dtype import DType, Kind
+from uop.spec.args import ParamArg
+from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.graph import all_replaced, inlined
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, param
+from uop.spec.uop import UOp, const, index_const, param
 from uop.spec.walk import outside_bodies, toposort
 
 HOMES: dict[str, tuple[str, ...]] = {
@@ -33,6 +36,7 @@ HOMES: dict[str, tuple[str, ...]] = {
 }
 """The dtypes that graphs start with, by the flavour in which they grow."""
 
+CALLED = (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)
 DEEPEST = 3
 MOST_CUTS = 4
 
@@ -42,8 +46,10 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         for home in homes_in(vocabulary, name, chosen):
             for kind, build, counts in KINDS:
                 args = (home, flavour_in(vocabulary, name))
-                needs = (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)
-                yield group("function", None, home, kind, counts, build, *args, needs=needs)
+                yield group("function", None, home, kind, counts, build, *args, needs=CALLED)
+    needs = (*CALLED, Op.STACK, Op.CMPLT, Op.CMPNE, Op.WHERE, Op.CAST, Op.MOD, Op.ADD)
+    for dtype in (dtypes.int32, dtypes.float32, dtypes.uint8):
+        yield group("function", None, dtype, "ranges", (1, 2, 12), _ranges, dtype, needs=needs)
 
 
 def _nested(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
@@ -71,6 +77,29 @@ def _shared(home: DType, flavour: Flavour, choices: Choices, index: int) -> Gene
     root = outputs(*first, *call(body.src, *others))
     inputs = {slot: data for slot, (data, _) in growth.inputs.items()}
     return on_data(growth, root if has_meaning(root, inputs) else outputs(*first))
+
+
+def _ranges(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Compare places with a variable of a body, at both ends of its range and at a place inside.
+
+    The largest number of one range is a place, that of the other is larger.
+    """
+    count = between(choices, 3, 6)
+    places = UOp(Op.STACK, *map(index_const, range(count)))
+    x, number = param(1, (count,), dtype), cast(param(0, (), dtypes.int32), dtypes.index)
+    found = []
+    for high in (between(choices, 1, count - 1), between(choices, count, count + 3)):
+        low = choices.below(min(high, count))
+        n = UOp(Op.PARAM, dims(()), arg=ParamArg(0, dtypes.index, min=low, max=high))
+        masks = UOp(Op.CMPLT, places, n), UOp(Op.CMPLT, n, places), UOp(Op.CMPNE, places, n)
+        body = [UOp(Op.WHERE, mask, x, const(0, dtype)) for mask in masks]
+        inside = UOp(Op.ADD, UOp(Op.MOD, number, index_const(high - low + 1)), index_const(low))
+        for at in (index_const(low), index_const(high), inside):
+            found += call(body, at, x)
+    kinds = (dtypes.int32, ()), (dtype, (count,))
+    return program(
+        outputs(*found), [sample(draw_ordinary, d, shape, choices) for d, shape in kinds]
+    )
 
 
 KINDS = (

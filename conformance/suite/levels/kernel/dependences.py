@@ -115,10 +115,7 @@ def neighbours(dtype: DType, choices: Choices, index: int) -> Generated:
     items, count = between(choices, 3, 8), 3
     item = special("lidx0", items)
     target, source = Memory(0, items * count, dtype), Memory(1, items * count, dtype)
-    shared = [
-        UOp(Op.BUFFER, dims((items,)), arg=BufferArg(2 + k, dtype, None, AddrSpace.LOCAL))
-        for k in range(count)
-    ]
+    shared = [_local(2 + k, items, dtype) for k in range(count)]
     own = [load(source.param, plus(times(item, count), k)) for k in range(count)]
     stored = [store(at(m, item), value) for m, value in zip(shared, own, strict=True)]
     barriers = [UOp(Op.BARRIER, one) for one in stored]
@@ -133,4 +130,26 @@ def neighbours(dtype: DType, choices: Choices, index: int) -> Generated:
         for op in (_op(choices) for _ in range(2 * k)):
             value = UOp(op, value, pick(choices, (value, own[k], const(3, dtype))))
         stores.append(store(at(target.param, plus(times(item, count), k)), value))
+    return with_contents(launch(UOp(Op.SINK, *stores), target, source), choices)
+
+
+def _local(slot: int, count: int, dtype: DType) -> UOp:
+    return UOp(Op.BUFFER, dims((count,)), arg=BufferArg(slot, dtype, None, AddrSpace.LOCAL))
+
+
+def led(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Let one item, or a few, store to LOCAL memories, and every item read them after a barrier."""
+    items = between(choices, 3, 8)
+    item = special("lidx0", items)
+    leaders = (1, between(choices, 1, items - 1), items - 1)
+    target, source = Memory(0, items * len(leaders), dtype), Memory(1, items, dtype)
+    own, stores = load(source.param, item), []
+    for k, few in enumerate(leaders):
+        memory = _local(2 + k, few, dtype)
+        place = pick(choices, (item, UOp(Op.SUB, index_const(items - 1), item)))
+        stored = store(at(memory, place), own, UOp(Op.CMPLT, place, index_const(few)))
+        shared = UOp(Op.AFTER, memory, UOp(Op.BARRIER, stored))
+        value = load(shared, modulo(plus(item, choices.below(items)), few))
+        result = at(target.param, plus(times(item, len(leaders)), k))
+        stores.append(store(result, UOp(_op(choices), value, own)))
     return with_contents(launch(UOp(Op.SINK, *stores), target, source), choices)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 
@@ -49,6 +49,8 @@ AXES = ((1, 2), (2, 1), (1, 3), (3, 1), (2, 3), (3, 2), (0, 2), (3, 0), (2, 2))
 """How many axes the workgroups of a launch have, and the items of each group."""
 FEW = 3
 NARROW = (dtypes.uint8, dtypes.int8)
+TURNS = [(c, m) for m in range(4, 13) for c in range(2, 13) if gcd(c, m) > 1 and c % m]
+"""Factors and divisors that have a common divisor."""
 
 
 def dense_groups() -> Iterator[Group]:
@@ -65,6 +67,8 @@ def groups() -> Iterator[Group]:
         if arg.dtype_out is not dtypes.float32:
             name += f"-{arg.dtype_out.name}"
         yield of_op(Op.WMMA, arg.dtype_in, name, (1, 1, 6), matrices, arg)
+        if arg.dtype_in is dtypes.float16:
+            yield of_op(Op.WMMA, arg.dtype_in, f"{name}-added", (1, 1, 6), accumulated, arg)
     for dtype in VALUES:
         if dtype is not dtypes.index:
             needs = (*KERNEL_OPS, Op.SPECIAL, Op.CMPLT, Op.CMPNE)
@@ -148,10 +152,8 @@ def matrices(arg: WmmaArg, choices: Choices, index: int) -> Generated:
     The fragments lie lane after lane. The latitude of WMMA applies, which is wider than that of the
     same sum by tensor ops (D-067).
     """
-    sizes = (arg.m * arg.k, arg.k * arg.n, arg.m * arg.n)
-    kinds = (arg.dtype_in, arg.dtype_in, arg.dtype_out)
-    target = Memory(0, sizes[2], arg.dtype_out)
-    sources = [Memory(k + 1, n, d) for k, (n, d) in enumerate(zip(sizes, kinds, strict=True))]
+    sources = _matrices(1, arg)
+    target = Memory(0, sources[2].count, arg.dtype_out)
     lane, listing = special("lidx0", WARP), Listing()
     fragments = (load(s.param, _fragment(lane, s.count)) for s in sources)
     value = UOp(Op.WMMA, *fragments, arg=arg)
@@ -161,6 +163,33 @@ def matrices(arg: WmmaArg, choices: Choices, index: int) -> Generated:
         for _ in range(2)
     )
     return program(launch(listing.body, target, *sources), *batches)
+
+
+def accumulated(arg: WmmaArg, choices: Choices, index: int) -> Generated:
+    """Add to what WMMAs give that accumulate on constants: elements, a constant, another result."""
+    sources = _matrices(0, arg)
+    lane, listing = special("lidx0", WARP), Listing()
+    a, b, elements = (load(s.param, _fragment(lane, s.count)) for s in sources)
+
+    def constants() -> UOp:
+        number = const(between(choices, 1, 9), arg.dtype_out)
+        return UOp(Op.STACK, *(number for _ in range(elements.shape[0])))
+
+    first, second = (UOp(Op.WMMA, a, b, constants(), arg=arg) for _ in range(2))
+    targets = [Memory(slot, sources[2].count, arg.dtype_out) for slot in (3, 4, 5)]
+    for target, added in zip(targets, (elements, constants(), second), strict=True):
+        place = at(target.param, _fragment(lane, target.count))
+        listing.do(store(place, UOp(Op.ADD, first, added)))
+    return with_contents(launch(listing.body, *sources, *targets), choices)
+
+
+def _matrices(first: int, arg: WmmaArg) -> list[Memory]:
+    """Return memories for A, B and acc in slots from the first on."""
+    a, b = (
+        Memory(first, arg.m * arg.k, arg.dtype_in),
+        Memory(first + 1, arg.k * arg.n, arg.dtype_in),
+    )
+    return [a, b, Memory(first + 2, arg.m * arg.n, arg.dtype_out)]
 
 
 def _fragment(lane: UOp, count: int) -> UOp:
@@ -319,6 +348,27 @@ def affine(dtype: DType, choices: Choices, index: int) -> Generated:
     return with_contents(launch(body, target), choices)
 
 
+def counters(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Multiply a counter i by large numbers, add up such products, and read at places i * c % m."""
+    n, each, wide = between(choices, 4, 9), 8, dtype if dtype.is_int else dtypes.int64
+    i = loop(0, n) if index % 2 else special("gidx0", n)
+    target, source = Memory(0, n * each, dtype), Memory(1, READ, dtype)
+    products, stores = [], []
+    # Some of these numbers fit in 32 bits, but their products do not.
+    for bits in (30, 31, 32, 40):
+        number = (1 << bits) - 1 - choices.below(1 << bits - 2)
+        products.append(UOp(Op.MUL, cast(i, wide), const(number, wide)))
+    sums = (UOp(Op.ADD, *shuffled(choices, products)[:2]) for _ in range(2))
+    turns = (modulo(times(i, c), m) for c, m in shuffled(choices, TURNS)[:4])
+    results = [cast(u, dtype) for u in (*products[:2], *sums)]
+    results += [load(source.param, place) for place in turns]
+    for k, value in enumerate(results):
+        stores.append(store(at(target.param, plus(times(i, each), k)), value))
+    effects = UOp(Op.GROUP, *stores)
+    body = UOp(Op.SINK, UOp(Op.END, effects, i) if index % 2 else effects)
+    return with_contents(launch(body, target, source), choices)
+
+
 DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DType, ...]], ...] = (
     (Op.GROUP, "effects", nests.effects, (dtypes.int32, dtypes.uint64, dtypes.int8)),
     (Op.REDUCE, "nested", nests.folds, (dtypes.int32, dtypes.uint64, dtypes.int16)),
@@ -338,5 +388,7 @@ DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DT
         dependences.neighbours,
         (dtypes.int32, dtypes.bfloat16, dtypes.uint8),
     ),
+    (Op.BARRIER, "led", dependences.led, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.CAST, "counters", counters, (dtypes.int64, dtypes.float32, dtypes.uint64)),
 )
 """Kernels with several results each, on few dtypes: what they show does not depend on the dtype."""

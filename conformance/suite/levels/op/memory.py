@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
 from uop.conformance.suite.levels.group import Generated, Group, copying, group, program
-from uop.conformance.suite.levels.nodes import after, bitcast, buffer, flip_all, outputs, store
+from uop.conformance.suite.levels.nodes import (
+    after,
+    bitcast,
+    buffer,
+    flip_all,
+    outputs,
+    shrink,
+    store,
+)
 from uop.conformance.suite.levels.op.movement import (
     VIEWS,
     random_flip,
@@ -20,6 +29,7 @@ from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, d
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import AxisType, PadFill, RangeArg
 from uop.spec.dtype import DTYPES, VALUES, DType, dtypes
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, index_const, param
@@ -43,6 +53,7 @@ def groups() -> Iterator[Group]:
 
     for dtype in STAGED:
         yield group("op", Op.STAGE, dtype, "ids", (1, 2, 20), _staged, dtype)
+        yield group("op", Op.AFTER, dtype, "slices", (1, 2, 12), _slices, dtype)
 
 
 def _data(dtype: DType, shape: Shape, choices: Choices) -> Array:
@@ -147,6 +158,23 @@ def _after(dtype: DType, choices: Choices, index: int) -> Generated:
     if index % 2:
         second = store(buffer(3, shape, dtype), random_flip(choices, second))
     return program(UOp(Op.SINK, second), data)
+
+
+def _slices(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Store into two slices of a buffer, one after the other; the slices overlap."""
+    effects, slots = [], count()
+    for columns in range(1, 5):
+        n = between(choices, 5, 9)
+        target = buffer(next(slots), (n, columns), dtype)
+        for start in shuffled(choices, range(3))[:2]:
+            size = between(choices, 3, n - start)
+            part = shrink(target, (start, 0), (size, columns))
+            effect = store(part, param(next(slots), part.shape, dtype))
+            target = UOp(Op.AFTER, target, effect)
+        effects.append(effect)
+    root = UOp(Op.SINK, *effects)
+    inputs = sorted(slots_of(root).items())
+    return program(root, {k: sample(draw_mixed, dtype, u.shape, choices) for k, u in inputs})
 
 
 def _read_modify_write(dtype: DType, choices: Choices, index: int) -> Generated:
