@@ -36,18 +36,18 @@ HOMES: dict[str, tuple[str, ...]] = {
 }
 """The dtypes that graphs start with, by the flavour in which they grow."""
 
-CALLED = (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)
 DEEPEST = 3
 MOST_CUTS = 4
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
+    called = (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)
     for name, chosen in HOMES.items():
         for home in homes_in(vocabulary, name, chosen):
             for kind, build, counts in KINDS:
                 args = (home, flavour_in(vocabulary, name))
-                yield group("function", None, home, kind, counts, build, *args, needs=CALLED)
-    needs = (*CALLED, Op.STACK, Op.CMPLT, Op.CMPNE, Op.WHERE, Op.CAST, Op.MOD, Op.ADD)
+                yield group("function", None, home, kind, counts, build, *args, needs=called)
+    needs = (*called, Op.STACK, Op.CMPLT, Op.CMPNE, Op.WHERE, Op.CAST, Op.MOD, Op.ADD)
     for dtype in (dtypes.int32, dtypes.float32, dtypes.uint8):
         yield group("function", None, dtype, "ranges", (1, 2, 12), _ranges, dtype, needs=needs)
 
