@@ -29,7 +29,7 @@ KINDS = (
     "index", "ops/index", "ops/args", "ops/PERMUTE", "ops/MAX", "ops/CALL", "labels", "decisions",
     "rules", "glossary", "editions", "documents", "stories/index", "stories/matmul", "profiles",
     "judge-your-backend", "command-line", "programs", "python", "compiling", "verdict", "matrix",
-    "findings", "benchmarks", "changelog", "contributing", "search", "genindex",
+    "findings", "benchmarks", "changelog", "contributing", "search",
     "files/conformance/findings/maximum_of_products.py", "files/examples/documents",
 )  # fmt: skip
 """A page of each kind."""

@@ -48,6 +48,7 @@ html_sidebars = {
     ]
 }
 html_copy_source = False
+html_use_index = False
 html_show_sphinx = False
 html_show_copyright = False
 
