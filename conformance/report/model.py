@@ -413,7 +413,9 @@ class Report:
     unexplained: tuple[str, ...] = ()
     """The failing cases whose cause was not found in time."""
     cases: Mapping[str, str]
-    """By group a string with the mark of each index, as in `tally.MARKS`."""
+    """By group a string with the mark of each index, as in `tally.MARKS`. The name of a string that
+    does not begin at index 0 has the first index after the group.
+    """
     card: tuple[Observation, ...] | None = None
     ledger: LedgerSums | None = None
     origin: Origin | None = None
@@ -482,8 +484,11 @@ class Report:
 
 
 def listed_id(name: str, index: int, version: int = GENERATOR) -> str:
-    """The id of the case at an index of `Report.cases[name]`."""
-    return name if name.startswith(f"{OWN}/") else f"{name}/{index}@{version}"
+    """The id of the case at an index of `Report.cases[name]`, whose name may end in a start."""
+    if name.startswith(f"{OWN}/"):
+        return name
+    *group, start = f"{name}/0".split("/")[:5]
+    return f"{'/'.join(group)}/{int(start) + index}@{version}"
 
 
 def cell_of(id: str) -> CellPlace:

@@ -39,6 +39,8 @@ MARKS = {
 """The character of each status in `Report.cases`."""
 STATUSES = {mark: status for status, mark in MARKS.items()}
 NOT_RUN = " "
+LONGEST = 10_000
+"""The most marks of one text of `Report.cases`."""
 MOST_DIGESTS = 1 << 16
 """The most digests of graphs that are kept to count distinct ones."""
 MOST_BY_DATA = 0.01
@@ -268,7 +270,12 @@ class Tally:
         )
 
     def _marks(self) -> dict[str, str]:
-        return {name: _marked(group) for name, group in sorted(self.cases.items())}
+        marks: dict[str, dict[int, Status]] = {}
+        for name, group in self.cases.items():
+            for index, status in group.items():
+                key, place = place_of(name, index)
+                marks.setdefault(key, {})[place] = status
+        return {key: _marked(group) for key, group in sorted(marks.items())}
 
     def _summary(
         self,
@@ -360,10 +367,19 @@ def main_reason(reasons: Mapping[str, int]) -> str | None:
 
 
 def group_name(id: CaseId) -> str:
-    """The id without its index: the key of `Report.cases`."""
+    """The id without its index."""
     if id.level == OWN:
         return str(id)
     return f"{id.level}/{id.op}/{id.dtype}/{id.group}"
+
+
+def place_of(name: str, index: int) -> tuple[str, int]:
+    """The key of `Report.cases` for a case of a group, and the place of its mark in the text.
+
+    The numbers of random programs are far apart, so no text spans more than `LONGEST` of them.
+    """
+    start = index // LONGEST * LONGEST
+    return (f"{name}/{start}" if start else name), index - start
 
 
 def why_open(lost: str, missing: tuple[str, ...], unjudged: Mapping[str, int]) -> str:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.report.comparison import Vote, VotedCase, VoteOutcome
 from uop.conformance.report.model import Report, counted
-from uop.conformance.report.tally import STATUSES, group_name
+from uop.conformance.report.tally import STATUSES, group_name, place_of
 from uop.conformance.suite.case import CaseId
 
 INTERPRETER = "interpreter"
@@ -107,7 +107,8 @@ def _head(case: VotedCase) -> str:
 def _result(report: Report, id: str) -> Verdict | None:
     """The status of a case and its failure; None if it was not run."""
     case, failure = CaseId.parse(id), report.case_failures.get(id)
-    mark = report.cases.get(group_name(case), "")[case.index : case.index + 1]
+    key, place = place_of(group_name(case), case.index)
+    mark = report.cases.get(key, "")[place : place + 1]
     status = STATUSES.get(mark, None if failure is None else Status.FAILED)
     return None if status is None else Verdict(id, status, failure=failure)
 

@@ -18,8 +18,9 @@ from uop.conformance.checks import OptionError
 from uop.conformance.report.diff import changes, notes
 from uop.conformance.report.format import as_json, parse_report, problems, read_report
 from uop.conformance.report.html.page import page
+from uop.conformance.report.model import listed_id
 from uop.conformance.report.sample import sample
-from uop.conformance.report.tally import MARKS, NOT_RUN
+from uop.conformance.report.tally import LONGEST, MARKS, NOT_RUN, place_of
 from uop.conformance.report.vote import polled
 from uop.conformance.run.options import Options
 from uop.conformance.suite.case import CaseId
@@ -39,6 +40,14 @@ def changed(*path: str | int, to: Any) -> Any:
         place = place[step]
     place[path[-1]] = to
     return found
+
+
+@pytest.mark.parametrize("index", [0, LONGEST - 1, LONGEST, 295_276_294_669])
+def test_a_case_is_found_by_the_place_of_its_mark(index: int) -> None:
+    """Also one with a number so large that no text could hold a mark for each number below."""
+    key, place = place_of("graph/MIXED/int8/pairs", index)
+    assert place < LONGEST
+    assert CaseId.parse(listed_id(key, place)).index == index
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.uop import UOp, const, index_const
 
-FURTHEST = 3
+DISTANCE = 3
 """The largest distance between two accesses of one iteration."""
 
 
@@ -41,13 +41,13 @@ def carried(dtype: DType, choices: Choices, index: int) -> Generated:
     effects, arguments = [], []
     for id, form in enumerate(shuffled(choices, (_step, _step, _chosen, _chosen, _gated))):
         n = between(choices, 4, 12)
-        written, source = (Memory(3 * id + k, n + FURTHEST, dtype) for k in (0, 1))
+        written, source = (Memory(3 * id + k, n + DISTANCE, dtype) for k in (0, 1))
         again = Memory(3 * id + 2, written.count, dtype)
         i = loop(id, n)
-        here, there = shuffled(choices, range(FURTHEST + 1))[:2]
+        here, there = shuffled(choices, range(DISTANCE + 1))[:2]
         # Every second loop reads the buffer that it writes through a PARAM of its own.
         read = load((again if id % 2 else written).param, plus(i, there))
-        new = UOp(_op(choices), read, load(source.param, plus(i, choices.below(FURTHEST))))
+        new = UOp(_op(choices), read, load(source.param, plus(i, choices.below(DISTANCE))))
         effects.append(UOp(Op.END, form(at(written.param, plus(i, here)), new, read, i), i))
         arguments += [written.argument, source.argument, written.argument]
     return with_contents(UOp(Op.SINK, UOp(Op.CALL, UOp(Op.SINK, *effects), *arguments)), choices)
