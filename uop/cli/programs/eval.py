@@ -13,7 +13,10 @@ MOST = 64
 @click.command("eval", context_settings={"ignore_unknown_options": True})
 @edition_option
 @click.option(
-    "--profile", metavar="PROFILE", default="strict", help="What is accepted under 'ftz=float32'."
+    "--profile",
+    metavar="PROFILE",
+    default="strict",
+    help="Accept what this profile allows, such as 'ftz=float32'.",
 )
 @click.argument("expression", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(edition: str, profile: str, expression: tuple[str, ...]) -> None:
