@@ -22,10 +22,10 @@ from uop.conformance.suite.levels.kernel.scalar import (
     times,
     with_contents,
 )
-from uop.conformance.suite.levels.nodes import cast, dims, store
+from uop.conformance.suite.levels.nodes import dims, store
 from uop.spec.args import AddrSpace, BufferArg
-from uop.spec.dtype import DType, dtypes
-from uop.spec.ops.names import FLOOR_DIVISIONS, Op
+from uop.spec.dtype import DType
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
 
 DISTANCE = 3
@@ -83,27 +83,6 @@ def overwritten(dtype: DType, choices: Choices, index: int) -> Generated:
         effects.append(closed(effect, (i, j)))
         memories += [written, source]
     return with_contents(launch(UOp(Op.SINK, *effects), *memories), choices)
-
-
-def residues(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Read elements i * c modulo and divided by m, and multiply i by large constants."""
-    n, each = between(choices, 4, 9), 6
-    i, target = loop(0, n), Memory(0, 2 * n * each, dtype)
-    stores, memories = [], [target]
-    for k in range(each):
-        factor, divisor = pick(choices, (2, 4, 6, 9, 10)), pick(choices, (4, 6, 8, 12, 15))
-        place = times(i, factor) if k % 2 else plus(times(i, factor), between(choices, 1, 3))
-        source = Memory(k + 1, divisor * factor * n, dtype)
-        memories.append(source)
-        read = load(source.param, UOp(pick(choices, FLOOR_DIVISIONS), place, index_const(divisor)))
-        # Each number fits in 32 bits, the product only in a wide dtype.
-        most = dtypes.int32.max if dtype.bits > dtypes.int32.bits else int(dtype.max) // n
-        large = const(int(most) - choices.below(9), dtype)
-        product = UOp(Op.MUL, cast(i, dtype), large)
-        for m, value in enumerate((read, product)):
-            stores.append(store(at(target.param, plus(times(i, 2 * each), 2 * k + m)), value))
-    body = UOp(Op.SINK, UOp(Op.END, UOp(Op.GROUP, *stores), i))
-    return with_contents(launch(body, *memories), choices)
 
 
 def neighbours(dtype: DType, choices: Choices, index: int) -> Generated:

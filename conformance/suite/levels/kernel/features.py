@@ -380,7 +380,6 @@ DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DT
     (Op.IDIV, "affine", affine, (dtypes.int32, dtypes.int64, dtypes.int8)),
     (Op.INDEX, "positions", positions, (dtypes.int32, dtypes.float32, dtypes.uint8)),
     (Op.END, "overwritten", dependences.overwritten, (dtypes.int32, dtypes.float32, dtypes.uint8)),
-    (Op.MOD, "residues", dependences.residues, (dtypes.int64, dtypes.int32, dtypes.uint64)),
     (Op.STORE, "carried", dependences.carried, (dtypes.int32, dtypes.float32, dtypes.uint16)),
     (
         Op.BARRIER,
