@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from uop.conformance.suite.choices import Choices
 
-class HypothesisChoices:
+
+class HypothesisChoices(Choices):
     """`Choices` sampled by Hypothesis."""
 
     def __init__(self, data: st.DataObject) -> None:

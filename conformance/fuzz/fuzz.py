@@ -22,7 +22,7 @@ from uop.conformance.run.order import in_turns
 from uop.conformance.run.run import Run
 from uop.conformance.run.tasks import Explore, Judged, tasks_of
 from uop.conformance.suite.case import FUZZ, LEVELS, CaseId
-from uop.conformance.suite.choices import Choices, CountedChoices, between, shuffled, weighted
+from uop.conformance.suite.choices import Choices, CountedChoices
 from uop.conformance.suite.generate import FURTHEST, groups
 from uop.conformance.suite.levels.group import Group
 from uop.conformance.suite.own_cases import OwnCases
@@ -62,7 +62,7 @@ def drawn(groups: Mapping[str, Sequence[Group]], seed: int, shard: str = "") -> 
     levels = {level: _of_level(choices, own, shard) for level, own in groups.items() if own}
     shares = [(level, SHARES[level]) for level in levels]
     while True:
-        yield next(levels[weighted(choices, shares)])
+        yield next(levels[choices.weighted(shares)])
 
 
 def _of_level(choices: Choices, groups: Sequence[Group], shard: str) -> Iterator[CaseId]:
@@ -79,7 +79,7 @@ def _of_level(choices: Choices, groups: Sequence[Group], shard: str) -> Iterator
 def _varied(choices: Choices, groups: Sequence[Group]) -> Iterator[CaseId]:
     """The programs of groups, of the smallest indices too, with other sizes and constants."""
     for id in _in_turns(choices, groups):
-        yield replace(id, index=id.index + FURTHEST * between(choices, 1, FURTHEST))
+        yield replace(id, index=id.index + FURTHEST * choices.between(1, FURTHEST))
 
 
 def _once(choices: Choices, groups: Sequence[Group]) -> Iterator[CaseId]:
@@ -89,13 +89,13 @@ def _once(choices: Choices, groups: Sequence[Group]) -> Iterator[CaseId]:
         ids = by_op.setdefault(group.op, {}).setdefault(group.name, [])
         ids += map(group.id, range(group.counts[DEFAULT]))
     streams = [
-        chain.from_iterable(zip_longest(*(shuffled(choices, ids) for ids in by_name.values())))
+        chain.from_iterable(zip_longest(*(choices.shuffled(ids) for ids in by_name.values())))
         for by_name in by_op.values()
     ]
     # A kind that has ended leaves gaps.
     ops = [filter(None, stream) for stream in streams]
     for turn in zip_longest(*ops):
-        yield from filter(None, shuffled(choices, turn))
+        yield from filter(None, choices.shuffled(turn))
 
 
 def _in_turns(choices: Choices, groups: Sequence[Group]) -> Iterator[CaseId]:
@@ -110,8 +110,8 @@ def _in_turns(choices: Choices, groups: Sequence[Group]) -> Iterator[CaseId]:
         for _ in range(max(1, round(TURN * sum(map(_weight, own)) / whole)))
     ]
     while True:
-        for own in shuffled(choices, turn):
-            group = weighted(choices, [(one, _weight(one)) for one in own])
+        for own in choices.shuffled(turn):
+            group = choices.weighted([(one, _weight(one)) for one in own])
             yield group.id(choices.below(group.most))
 
 

@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from uop.conformance.suite.choices import Choices, Words, data_key, words
+from uop.conformance.suite.choices import Choices, Words, words
 from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype
 from uop.spec.dtype import FLOATS, DType, FloatFormat, Kind
 from uop.spec.registry import Shape
@@ -89,7 +89,7 @@ Draw = Callable[[DType, int, int], Array]
 def sample(draw: Draw, dtype: DType, shape: Shape | int, choices: Choices) -> Array:
     """Return a random array of a shape, or of so many elements."""
     shape = (shape,) if isinstance(shape, int) else shape
-    return draw(dtype, prod(shape), data_key(choices)).reshape(shape)
+    return draw(dtype, prod(shape), choices.data_key()).reshape(shape)
 
 
 def draw_special(dtype: DType, n: int, key: int) -> Array:

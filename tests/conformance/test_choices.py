@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from uop.conformance.strategies import HypothesisChoices
-from uop.conformance.suite.choices import CountedChoices, between, chance, pick, shuffled, weighted
+from uop.conformance.suite.choices import CountedChoices
 from uop.conformance.suite.levels.graph import random_graph as graph
 from uop.conformance.suite.levels.op.movement import VIEWS
 from uop.interpreter.evaluate import evaluate
@@ -37,10 +37,10 @@ def test_the_stream_depends_on_the_seed_and_on_the_name() -> None:
 
 def test_what_is_drawn_stays_in_its_bounds_and_reaches_them() -> None:
     choices = CountedChoices(0, "bounds")
-    assert {between(choices, -2, 3) for _ in range(300)} == set(range(-2, 4))
-    assert {pick(choices, "abc") for _ in range(100)} == set("abc")
-    assert sorted(shuffled(choices, range(6))) == list(range(6))
-    assert {tuple(shuffled(choices, range(3))) for _ in range(200)} == set(_permutations())
+    assert {choices.between(-2, 3) for _ in range(300)} == set(range(-2, 4))
+    assert {choices.pick("abc") for _ in range(100)} == set("abc")
+    assert sorted(choices.shuffled(range(6))) == list(range(6))
+    assert {tuple(choices.shuffled(range(3))) for _ in range(200)} == set(_permutations())
 
 
 def _permutations() -> list[tuple[int, ...]]:
@@ -49,11 +49,11 @@ def _permutations() -> list[tuple[int, ...]]:
 
 def test_weights_and_chances_are_kept() -> None:
     choices = CountedChoices(0, "weights")
-    drawn = Counter(weighted(choices, (("a", 3), ("b", 1))) for _ in range(4000))
+    drawn = Counter(choices.weighted((("a", 3), ("b", 1))) for _ in range(4000))
     assert 2700 < drawn["a"] < 3300
     assert drawn["a"] + drawn["b"] == 4000
-    assert 800 < sum(chance(choices, 25) for _ in range(4000)) < 1200
-    assert not any(chance(choices, 0) for _ in range(100))
+    assert 800 < sum(choices.chance(25) for _ in range(4000)) < 1200
+    assert not any(choices.chance(0) for _ in range(100))
 
 
 SLOW_DATA = settings(

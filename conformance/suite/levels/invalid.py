@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 
 from uop.conformance.suite.case import ANY_LABEL, EFFORTS, CaseId, InvalidCase, NoSuchCaseError
-from uop.conformance.suite.choices import Choices, CountedChoices, between, chance, pick
+from uop.conformance.suite.choices import Choices, CountedChoices
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.spec.args import (
     Arg,
@@ -180,12 +180,12 @@ def _is_broken(constraint: Constraint, node: Unbuilt) -> bool:
 
 def draw_node(choices: Choices, declaration: OpDef) -> Unbuilt:
     """Sample a well-formed node, whose operands and arg ignore its rules."""
-    common = pick(choices, VALUES)
+    common = choices.pick(VALUES)
     count = declaration.least
     if declaration.most is None or declaration.most > count:
         count += choices.below(2)
-    if chance(choices, 10):
-        count += 1 if chance(choices, 50) else -min(count, 1)
+    if choices.chance(10):
+        count += 1 if choices.chance(50) else -min(count, 1)
     names = [*declaration.src, *("?" * count)]
     operands = [draw_operand(choices, names[k], common) for k in range(count)]
     arg = None if declaration.arg is None else draw_arg(choices, declaration.arg)
@@ -196,37 +196,37 @@ def draw_node(choices: Choices, declaration: OpDef) -> Unbuilt:
 def draw_operand(choices: Choices, name: str, common: DType) -> UOp:
     """Sample an operand by its name: a shape, a bound, or most of the time a value."""
     if name in ("s", "s'", "o"):
-        if chance(choices, 85):
-            return dims(between(choices, 0, 4) for _ in range(choices.below(4)))
-        return param(9, pick(choices, SHAPES), common)
+        if choices.chance(85):
+            return dims(choices.between(0, 4) for _ in range(choices.below(4)))
+        return param(9, choices.pick(SHAPES), common)
     if name in ("bound", "range") or name[0] == "r":
-        bound = const(between(choices, -2, 5), dtypes.index)
-        if chance(choices, 30):
+        bound = const(choices.between(-2, 5), dtypes.index)
+        if choices.chance(30):
             bound = param(9, (), common)
         try:
             return UOp(Op.RANGE, bound, arg=RangeArg(0)) if name != "bound" else bound
         except InvalidError:
             return bound
-    value = param(choices.below(4), pick(choices, SHAPES[: 2 + choices.below(6)]), common)
-    if chance(choices, 25):
-        value = param(4, value.shape, pick(choices, VALUES))
-    if chance(choices, 5):
+    value = param(choices.below(4), choices.pick(SHAPES[: 2 + choices.below(6)]), common)
+    if choices.chance(25):
+        value = param(4, value.shape, choices.pick(VALUES))
+    if choices.chance(5):
         value = UOp(Op.SINK)
     return value
 
 
 def draw_arg(choices: Choices, kind: type[Arg]) -> Arg | None:
     """Sample an arg of a type, with fields that fit a rank of up to three; rarely none."""
-    if chance(choices, 5):
+    if choices.chance(5):
         return None
     rank = choices.below(4)
-    axes = tuple(between(choices, 0, 3) for _ in range(rank))
+    axes = tuple(choices.between(0, 3) for _ in range(rank))
     args: dict[type[Arg], Arg] = {
         PermuteArg: PermuteArg(axes),
         FlipArg: FlipArg(tuple(a > 1 for a in axes)),
         PadArg: PadArg(),
-        DTypeArg: DTypeArg(pick(choices, (*VALUES, dtypes.void))),
-        ReduceArg: ReduceArg(pick(choices, (Op.ADD, Op.MAX, Op.SUB)), axes),
+        DTypeArg: DTypeArg(choices.pick((*VALUES, dtypes.void))),
+        ReduceArg: ReduceArg(choices.pick((Op.ADD, Op.MAX, Op.SUB)), axes),
         GetTupleArg: GetTupleArg(rank),
         RangeArg: RangeArg(rank),
         ConstArg: ConstArg(rank, dtypes.int8),

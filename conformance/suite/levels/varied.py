@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from uop.conformance.suite.choices import Choices, between, chance, pick
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Generated, program
 from uop.conformance.suite.values import special_bits
 from uop.interpreter.evaluate import evaluate_full
@@ -42,7 +42,7 @@ def varied(made: Generated, choices: Choices) -> Generated:
     if made.source is not None or made.twins or not numbers:
         return made
     for _ in range(TRIES):
-        chosen = [pick(choices, numbers) for _ in range(between(choices, 1, 3))]
+        chosen = [choices.pick(numbers) for _ in range(choices.between(1, 3))]
         new = {u: _other(u, numbers, choices) for u in chosen}
         with suppress(UopError):
             return _with_meaning(_changed(made, new))
@@ -52,15 +52,15 @@ def varied(made: Generated, choices: Choices) -> Generated:
 def _other(u: UOp, numbers: Sequence[UOp], choices: Choices) -> UOp:
     """Another number: a special one, a size, or one made of it and another of the program."""
     dtype = u.dtype
-    if chance(choices, 50):
+    if choices.chance(50):
         if dtype is dtypes.index:
-            return index_const(pick(choices, SIZES))
-        bits = pick(choices, [*special_bits(dtype).values()])
-        return UOp(Op.CONST, arg=ConstArg(pick(choices, bits), dtype))
+            return index_const(choices.pick(SIZES))
+        bits = choices.pick([*special_bits(dtype).values()])
+        return UOp(Op.CONST, arg=ConstArg(choices.pick(bits), dtype))
     like = [n for n in numbers if n.dtype is dtype]
-    old, other = (arg_of(n, ConstArg).value for n in (u, pick(choices, like)))
+    old, other = (arg_of(n, ConstArg).value for n in (u, choices.pick(like)))
     made_of = (-old, old + 1, old - 1, old * 2, old * 3, old * other, old + other, other)
-    new = pick(choices, made_of)
+    new = choices.pick(made_of)
     return const(new if dtype.is_float else _wrapped(int(new), dtype), dtype)
 
 

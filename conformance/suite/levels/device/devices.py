@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled, weighted
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.growth import has_meaning
 from uop.conformance.suite.levels.graph.steps import FOLDS, binary_ops, unary_ops
@@ -83,7 +83,7 @@ DRAWS = (draw_ordinary, draw_mixed)
 def _collective(dtype: DType, name: str, choices: Choices, index: int) -> Generated:
     """Build a collective as the documents write it, on 1 to 8 devices in turn."""
     n = 1 + index % MOST
-    size = n * n * between(choices, 1, 4)
+    size = n * n * choices.between(1, 4)
     on = devices(n)
     t = param(0, (size,), dtype, on[0] if name in OF_ONE else on)
     root = COLLECTIVES[name](Tensor(t), on).uop
@@ -95,20 +95,20 @@ def _shards(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
     all too. Half of the devices do not stand in the order of their names.
     """
     n = NUMBERS[index % len(NUMBERS)]
-    on = devices(n) if chance(choices, 50) else tuple(shuffled(choices, devices(n)))
-    t = param(0, (n * between(choices, 1, 3), between(choices, 1, 5)), dtype, on)
+    on = devices(n) if choices.chance(50) else tuple(choices.shuffled(devices(n)))
+    t = param(0, (n * choices.between(1, 3), choices.between(1, 5)), dtype, on)
     if op is Op.ALLREDUCE:
         targets: tuple[Device, ...] = (on[0], on[-1], "E", on)
         fold = FOLDS[(index + n) % len(FOLDS)]
-        root = UOp(op, t, arg=AllReduceArg(fold, pick(choices, targets)))
+        root = UOp(op, t, arg=AllReduceArg(fold, choices.pick(targets)))
     else:
-        root = UOp(op, t, arg=LoadArg(pick(choices, (on[0], on[-1], "E"))))
+        root = UOp(op, t, arg=LoadArg(choices.pick((on[0], on[-1], "E"))))
     return program(root, *([sample(draw, dtype, t.shape, choices)] for draw in DRAWS))
 
 
 def _folds(dtype: DType, choices: Choices, index: int) -> Generated:
     """Fold shards by each op, to all devices; on data of one sign too, which 0 does not bound."""
-    on = devices(between(choices, 2, MOST))
+    on = devices(choices.between(2, MOST))
     t = param(0, (len(on), 5), dtype, on)
     root = nodes.outputs(*(UOp(Op.ALLREDUCE, t, arg=AllReduceArg(fold, on)) for fold in FOLDS))
     low = -np.abs(sample(draw_ordinary, dtype, t.shape, choices)) - np_dtype(dtype).type(1)
@@ -117,21 +117,21 @@ def _folds(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _parts(dtype: DType, choices: Choices, index: int) -> Generated:
     """Gather shards on one device, and take the part of each device and one of two devices."""
-    n, rows = between(choices, 2, MOST), between(choices, 2, 4)
+    n, rows = choices.between(2, MOST), choices.between(2, 4)
     t = param(0, (n * rows, 3), dtype, devices(n))
-    whole = UOp(Op.LOAD, t, arg=LoadArg(pick(choices, (*devices(n), "E"))))
-    starts = [*(k * rows for k in range(n)), between(choices, 1, rows - 1)]
+    whole = UOp(Op.LOAD, t, arg=LoadArg(choices.pick((*devices(n), "E"))))
+    starts = [*(k * rows for k in range(n)), choices.between(1, rows - 1)]
     root = nodes.outputs(*(nodes.shrink(whole, (start, 0), (rows, 3)) for start in starts))
     return program(root, *([sample(draw, dtype, t.shape, choices)] for draw in DRAWS))
 
 
 def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Build a chain of copies between single devices, with an op on each device."""
-    shape: Shape = pick(choices, ((7,), (3, 4), (2, 3, 2)))
+    shape: Shape = choices.pick(((7,), (3, 4), (2, 3, 2)))
     t = param(0, shape, dtype, "D0")
-    for k in range(between(choices, 1, 3)):
+    for k in range(choices.between(1, 3)):
         t = UOp(Op.LOAD, t, arg=LoadArg(f"D{k + 1}"))
-        t = UOp(pick(choices, unary_ops(dtype, vocabulary)), t)
+        t = UOp(choices.pick(unary_ops(dtype, vocabulary)), t)
     return program(t, *([sample(draw, dtype, shape, choices)] for draw in DRAWS))
 
 
@@ -142,7 +142,7 @@ def _sharded(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
         if len(walk.made) >= 12:
             break
         with suppress(InvalidError):
-            walk.add_if_useful(weighted(choices, TABLE)(walk))
+            walk.add_if_useful(choices.weighted(TABLE)(walk))
     return walk.program()
 
 
@@ -159,9 +159,9 @@ class ShardedGraph:
     inputs: dict[int, list[Array]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.n = between(self.choices, 1, MOST)
-        rows = self.n * between(self.choices, 1, 3)
-        shape: Shape = pick(self.choices, ((rows, 4), (rows, 3, 2), (rows,)))
+        self.n = self.choices.between(1, MOST)
+        rows = self.n * self.choices.between(1, 3)
+        shape: Shape = self.choices.pick(((rows, 4), (rows, 3, 2), (rows,)))
         for _ in range(2):
             self.made[self.input(shape, devices(self.n))] = None
 
@@ -169,21 +169,21 @@ class ShardedGraph:
         """Add a PARAM, or a BUFFER with contents."""
         slot = len(self.inputs)
         self.inputs[slot] = [sample(draw, self.dtype, shape, self.choices) for draw in DRAWS]
-        if chance(self.choices, 25):
+        if self.choices.chance(25):
             return nodes.buffer(slot, shape, self.dtype, device)
         return param(slot, shape, self.dtype, device)
 
     def take(self) -> UOp:
         """Return a value: three times in four one that nothing uses yet."""
         fresh = [u for u in self.made if u not in self.used]
-        return pick(self.choices, fresh if fresh and self.choices.below(4) else list(self.made))
+        return self.choices.pick(fresh if fresh and self.choices.below(4) else list(self.made))
 
     def other(self, u: UOp) -> UOp:
         """Return a value that goes with u: of its shape, or a whole one of fewer or more axes."""
         fits = [v for v in self.made if v.device == u.device and v.shape == u.shape and v is not u]
-        if fits and chance(self.choices, 75):
-            return pick(self.choices, fits)
-        more = chance(self.choices, 25)
+        if fits and self.choices.chance(75):
+            return self.choices.pick(fits)
+        more = self.choices.chance(25)
         whole = self.input((2, *u.shape) if more else u.shape[1:] or (1,), None)
         return UOp(Op.CONTIGUOUS, whole) if whole.op is Op.BUFFER else whole
 
@@ -206,7 +206,7 @@ class ShardedGraph:
         results = [u for u in computed if u not in self.used][-4:] or computed[-1:]
         results = results or [UOp(Op.CONTIGUOUS, next(iter(self.made)))]
         root = results[0] if len(results) == 1 else nodes.outputs(*results)
-        if chance(self.choices, 30):
+        if self.choices.chance(30):
             root = self._stored(results) or root
         return program(root, *self.batches())
 
@@ -224,16 +224,16 @@ class ShardedGraph:
 def elementwise(w: ShardedGraph) -> UOp:
     u = w.take()
     unary, binary = (ops(u.dtype, w.vocabulary) for ops in (unary_ops, binary_ops))
-    if chance(w.choices, 30) and unary:
-        return UOp(pick(w.choices, unary), u)
+    if w.choices.chance(30) and unary:
+        return UOp(w.choices.pick(unary), u)
     whole = [op for op in binary if not DECLARATIONS[op].is_partial]
-    return UOp(pick(w.choices, whole), u, w.other(u)) if whole else turned(w)
+    return UOp(w.choices.pick(whole), u, w.other(u)) if whole else turned(w)
 
 
 def turned(w: ShardedGraph) -> UOp:
     u = w.take()
-    if chance(w.choices, 40):
-        return nodes.flip(u, (chance(w.choices, 50) for _ in u.shape))
+    if w.choices.chance(40):
+        return nodes.flip(u, (w.choices.chance(50) for _ in u.shape))
     return random_permute(w.choices, u)
 
 
@@ -242,9 +242,9 @@ def reshaped(w: ShardedGraph) -> UOp:
     u = w.take()
     k = w.choices.below(len(u.shape))
     before, size, after = u.shape[:k], u.shape[k], u.shape[k + 1 :]
-    if after and chance(w.choices, 50):
+    if after and w.choices.chance(50):
         return nodes.reshape(u, (*before, size * after[0], *after[1:]))
-    outer = pick(w.choices, [d for d in range(1, size + 1) if size % d == 0])
+    outer = w.choices.pick([d for d in range(1, size + 1) if size % d == 0])
     return nodes.reshape(u, (*before, outer, size // outer, *after))
 
 
@@ -252,9 +252,9 @@ def resized(w: ShardedGraph) -> UOp:
     """Take a part along one axis, or pad with zeros."""
     u = w.take()
     k = w.choices.below(len(u.shape))
-    before = between(w.choices, 0, 2)
+    before = w.choices.between(0, 2)
     offset = [before * (a == k) for a in range(len(u.shape))]
-    if chance(w.choices, 50):
+    if w.choices.chance(50):
         return nodes.pad(u, offset, (s + 3 * (a == k) for a, s in enumerate(u.shape)), PadFill.ZERO)
     return nodes.shrink(u, offset, (s - (before + 1) * (a == k) for a, s in enumerate(u.shape)))
 
@@ -262,19 +262,19 @@ def resized(w: ShardedGraph) -> UOp:
 def folded(w: ShardedGraph) -> UOp:
     """Fold some axes, maybe that of the shards; then every device has the result."""
     u = w.take()
-    axes = tuple(k for k in range(len(u.shape)) if chance(w.choices, 50)) or (0,)
+    axes = tuple(k for k in range(len(u.shape)) if w.choices.chance(50)) or (0,)
     return nodes.fold(
-        Op.MAX if u.dtype.is_float else pick(w.choices, (Op.ADD, Op.MAX, Op.MUL)), u, axes
+        Op.MAX if u.dtype.is_float else w.choices.pick((Op.ADD, Op.MAX, Op.MUL)), u, axes
     )
 
 
 def copied(w: ShardedGraph) -> UOp:
     """Copy to other devices, to one, or split anew along another axis."""
     u = w.take()
-    if chance(w.choices, 50):
+    if w.choices.chance(50):
         u = random_permute(w.choices, u)
     fits = [n for n in range(1, MOST + 1) if u.shape[0] % n == 0]
-    target: Device = "E" if chance(w.choices, 50) else devices(pick(w.choices, fits))
+    target: Device = "E" if w.choices.chance(50) else devices(w.choices.pick(fits))
     return UOp(Op.LOAD, u, arg=LoadArg(target))
 
 

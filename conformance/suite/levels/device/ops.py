@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import cast
 
-from uop.conformance.suite.choices import Choices, between
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import written
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.op.absent import positive
@@ -80,8 +80,8 @@ def _on_shards(declaration: OpDef, dtype: DType, choices: Choices, index: int) -
     """Use a whole value for each operand in turn, and shards for the others."""
     arg = DTypeArg(dtypes.float32) if declaration.arg is not None else None
     dts = operand_dtypes(declaration, dtype) if arg is None else (dtype,)
-    n = between(choices, 2, MOST)
-    rows = n * between(choices, 1, 3)
+    n = choices.between(2, MOST)
+    rows = n * choices.between(1, 3)
     on = tuple(f"D{k}" for k in range(n))
     whole = (index + 1) % len(dts) if len(dts) > 1 else None
     operands = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from uop.conformance.suite.choices import between, chance, pick
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.growth import (
     Growth,
@@ -35,17 +34,15 @@ LONGEST_CHAIN = 4
 def absent(g: Growth, u: UOp) -> UOp | None:
     """Build a PAD with absent elements, an op or two on it in any operand, and a consumer."""
     before = [g.choices.below(3) for _ in u.shape]
-    sizes = [
-        b + s + between(g.choices, int(not b), 2) for b, s in zip(before, u.shape, strict=True)
-    ]
+    sizes = [b + s + g.choices.between(int(not b), 2) for b, s in zip(before, u.shape, strict=True)]
     value = padded = nodes.pad(u, before, sizes, PadFill.INVALID)
-    for _ in range(between(g.choices, 1, 2)):
+    for _ in range(g.choices.between(1, 2)):
         value = _changed(g, value, u, before)
     # What is cut out again holds elements that were absent, along every axis.
     start = tuple(0 if b else t - s for b, s, t in zip(before, u.shape, sizes, strict=True))
     # A fold of bools is the same everywhere, as a rule.
     consumers = (_selected, _loaded, _stored) if value.dtype is dtypes.bool else CONSUMERS
-    result = pick(g.choices, consumers)(g, value, padded)
+    result = g.choices.pick(consumers)(g, value, padded)
     if result.shape == value.shape:
         return nodes.shrink(result, start, u.shape)
     # A fold left one element along an axis.
@@ -59,15 +56,15 @@ def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
     dtype, kind = value.dtype, g.choices.below(9)
     unary, binary = (ops(dtype, g.vocabulary) for ops in (unary_ops, binary_ops))
     if kind == 0 and unary:
-        return UOp(pick(g.choices, unary), value)
+        return UOp(g.choices.pick(unary), value)
     if kind == 1:
         wide = g.vocabulary.of_dtypes((dtypes.int64, dtypes.float32, dtypes.bool))
         fits = [d for d in wide if d is not dtype and not (dtype.is_float and d.is_int)]
-        return nodes.cast(value, pick(g.choices, fits)) if fits else value
+        return nodes.cast(value, g.choices.pick(fits)) if fits else value
     other = _other(g, value, u)
     compares = comparisons(dtype, g.vocabulary)
     if kind == 2 and dtype is not dtypes.bool and compares:
-        return UOp(pick(g.choices, compares), *either_way(g.choices, value, other))
+        return UOp(g.choices.pick(compares), *either_way(g.choices, value, other))
     if kind == 3:
         condition = UOp(Op.CMPLT, *either_way(g.choices, value, other))
         return UOp(Op.WHERE, condition, *either_way(g.choices, value, other))
@@ -75,7 +72,7 @@ def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
         operands = [other, g.constant(dtype)]
         operands.insert(g.choices.below(3), value)
         return UOp(Op.MULACC, *operands)
-    op = pick(g.choices, binary or FOLDS)
+    op = g.choices.pick(binary or FOLDS)
     if DECLARATIONS[op].is_partial:
         return UOp(op, value, guarded(g, op, other))
     return UOp(op, *either_way(g.choices, value, other))
@@ -88,14 +85,14 @@ def _other(g: Growth, value: UOp, u: UOp) -> UOp:
         return g.constant(value.dtype)
     if kind == 1:
         return g.input(value.dtype, value.shape)
-    fill = pick(g.choices, (PadFill.INVALID, PadFill.ZERO))
+    fill = g.choices.pick((PadFill.INVALID, PadFill.ZERO))
     moved = random_offset(g.choices, u.shape, value.shape)
     return nodes.pad(g.input(value.dtype, u.shape), moved, value.shape, fill)
 
 
 def _folded(g: Growth, value: UOp, padded: UOp) -> UOp:
     """Fold without the absent elements; floats are not summed, because they may cancel."""
-    op = Op.MAX if value.dtype.is_float else pick(g.choices, folds(g))
+    op = Op.MAX if value.dtype.is_float else g.choices.pick(folds(g))
     return nodes.fold(op, value, (g.choices.below(len(value.shape)),))
 
 
@@ -129,9 +126,9 @@ def _present(value: UOp, padded: UOp) -> UOp:
 def chain(g: Growth, u: UOp) -> UOp | None:
     """Convert from dtype to dtype, with ops in between: no step may be dropped or done wider."""
     value = u
-    for _ in range(between(g.choices, 2, LONGEST_CHAIN)):
+    for _ in range(g.choices.between(2, LONGEST_CHAIN)):
         value = _converted(g, value)
-        if chance(g.choices, 70):
+        if g.choices.chance(70):
             value = _with_constant(g, value)
     return value
 
@@ -139,19 +136,19 @@ def chain(g: Growth, u: UOp) -> UOp | None:
 def _converted(g: Growth, value: UOp) -> UOp:
     source = value.dtype
     same = [d for d in g.palette if d.itemsize == source.itemsize and d is not source]
-    if same and chance(g.choices, 30) and source.kind is not Kind.BOOL:
-        return nodes.bitcast(value, pick(g.choices, same))
+    if same and g.choices.chance(30) and source.kind is not Kind.BOOL:
+        return nodes.bitcast(value, g.choices.pick(same))
     others = [d for d in g.palette if d is not source]
     if not others:
         return value
-    target = pick(g.choices, others)
+    target = g.choices.pick(others)
     if source.is_float and target.is_int:
         value = fitting(g, value, target)
     return nodes.cast(value, target)
 
 
 def _with_constant(g: Growth, value: UOp) -> UOp:
-    op = pick(g.choices, binary_ops(value.dtype, g.vocabulary) or FOLDS)
+    op = g.choices.pick(binary_ops(value.dtype, g.vocabulary) or FOLDS)
     constant = g.constant(value.dtype)
     if DECLARATIONS[op].is_partial:
         return UOp(op, value, guarded(g, op, constant))
@@ -167,17 +164,17 @@ def with_constants(g: Growth, u: UOp) -> UOp | None:
     twice, by = g.vocabulary.of(merging), g.vocabulary.of(FLOOR_DIVISIONS)
     compares, sums = comparisons(u.dtype, g.vocabulary), g.vocabulary.of((Op.ADD, Op.SUB))
     if kind == 1 and compares:
-        return UOp(Op.WHERE, UOp(pick(g.choices, compares), u, first), u, second)
+        return UOp(Op.WHERE, UOp(g.choices.pick(compares), u, first), u, second)
     if kind == 2 and twice:
         folded = _with_constant(g, first)
-        return UOp(pick(g.choices, twice), u, folded)
+        return UOp(g.choices.pick(twice), u, folded)
     if kind == 3 and not u.dtype.is_float and by and twice:
-        op = pick(g.choices, by)
-        inner = UOp(pick(g.choices, twice), u, first)
+        op = g.choices.pick(by)
+        inner = UOp(g.choices.pick(twice), u, first)
         return UOp(op, inner, guarded(g, op, second))
     if kind == 4 and sums:
-        return UOp(pick(g.choices, sums), UOp(Op.MUL, u, first), second)
-    op = pick(g.choices, twice or merging)
+        return UOp(g.choices.pick(sums), UOp(Op.MUL, u, first), second)
+    op = g.choices.pick(twice or merging)
     return UOp(op, *either_way(g.choices, UOp(op, u, first), second))
 
 

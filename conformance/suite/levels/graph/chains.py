@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.pair_forms import LENGTH
 from uop.conformance.suite.levels.graph.pairs import (
     IN_SMOKE,
@@ -99,28 +99,27 @@ def _affine(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
     found = []
     outer = vocabulary.of((Op.IDIV, Op.MOD, Op.CDIV, Op.CMOD, Op.CMPLT), dtype) or (Op.CMPLT,)
     for _ in range(RESULTS):
-        k, m, c = (const(pick(choices, FACTORS), dtype) for _ in range(3))
+        k, m, c = (const(choices.pick(FACTORS), dtype) for _ in range(3))
         rest = UOp(Op.MOD, y, m)
-        product = UOp(Op.MUL, pick(choices, (x, UOp(Op.MOD, x, c), rest)), k)
-        value = pick(
-            choices,
+        product = UOp(Op.MUL, choices.pick((x, UOp(Op.MOD, x, c), rest)), k)
+        value = choices.pick(
             (
                 product,
                 UOp(Op.ADD, product, rest),
-                UOp(Op.ADD, product, const(between(choices, 1, 11), dtype)),
+                UOp(Op.ADD, product, const(choices.between(1, 11), dtype)),
                 UOp(Op.SUB, rest, UOp(Op.MOD, x, c)),
                 UOp(Op.MUL, x, x),
                 UOp(Op.ADD, product, UOp(Op.MUL, UOp(Op.IDIV, y, m), c)),
             ),
         )
-        op = pick(choices, outer)
+        op = choices.pick(outer)
         if op is not Op.CMPLT:
-            value = UOp(op, value, const(pick(choices, FACTORS), dtype))
-            if chance(choices, 50):
+            value = UOp(op, value, const(choices.pick(FACTORS), dtype))
+            if choices.chance(50):
                 found.append(value)
                 continue
-        limit = pick(choices, (z, const(pick(choices, (0, 1, 3, 7, 10)), dtype)))
-        found.append(UOp(Op.CMPLT, *shuffled(choices, [value, limit])))
+        limit = choices.pick((z, const(choices.pick((0, 1, 3, 7, 10)), dtype)))
+        found.append(UOp(Op.CMPLT, *choices.shuffled([value, limit])))
     root = outputs(*dict.fromkeys(u for u in found if all(map(vocabulary.takes, computed(u)))))
     ranges = (draw_within(0, 20), draw_within(-40 * dtype.is_signed, 40))
     inputs = slots_of(root)
@@ -134,9 +133,9 @@ def _shifts(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
     found = []
     for op in (Op.ADD, Op.SUB, Op.MUL, Op.XOR, Op.AND, Op.MAX):
         for there, back in ((Op.SHL, Op.SHR), (Op.SHR, Op.SHL)):
-            few = between(choices, 1, dtype.bits // 2 - 1)
+            few = choices.between(1, dtype.bits // 2 - 1)
             k, mask = const(few, dtype), const((1 << dtype.bits - few - 1) - 1, dtype)
-            number = const(pick(choices, (1, 3)) << few, dtype)
+            number = const(choices.pick((1, 3)) << few, dtype)
             shifted = UOp(back, UOp(op, UOp(there, x, k), number), k)
             found += [shifted, UOp(op, UOp(there, y, k), mask), UOp(back, UOp(there, y, k), k)]
     return on_data(found, vocabulary, choices)
@@ -149,7 +148,7 @@ def _filled(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
     most = int(dtype.max) // (int(narrow.max) + 1)
     found = []
     for op in vocabulary.of((*FLOOR_DIVISIONS, Op.CDIV, Op.CMOD), dtype) or (Op.IDIV,):
-        for divisor in shuffled(choices, (2, *FACTORS, 7, 100)[:: 1 + index % 2])[:4]:
+        for divisor in choices.shuffled((2, *FACTORS, 7, 100)[:: 1 + index % 2])[:4]:
             product = UOp(Op.MUL, x, const(most - choices.below(most // 4), dtype))
             found.append(UOp(op, product, const(divisor, dtype)))
     return on_data(found, vocabulary, choices)
@@ -160,12 +159,12 @@ def _adjusted(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
     x, zero = param(0, (LENGTH,), dtype), const(0, dtype)
     found = []
     for op in vocabulary.of((*FLOOR_DIVISIONS, Op.CDIV, Op.CMOD), dtype) or (Op.MOD,):
-        divisor = const(pick(choices, FACTORS), dtype)
+        divisor = const(choices.pick(FACTORS), dtype)
         result = UOp(op, x, divisor)
         for signed in (x, result):
             negative = UOp(Op.CMPLT, signed, zero)
-            other = pick(choices, (UOp(Op.CMPLT, zero, signed), UOp(Op.CMPNE, signed, zero)))
-            step = pick(choices, (divisor, const(1, dtype), const(-1, dtype)))
+            other = choices.pick((UOp(Op.CMPLT, zero, signed), UOp(Op.CMPNE, signed, zero)))
+            step = choices.pick((divisor, const(1, dtype), const(-1, dtype)))
             found.append(UOp(Op.WHERE, negative, UOp(Op.ADD, result, divisor), result))
             found.append(UOp(Op.WHERE, other, UOp(Op.ADD, result, step), result))
     return on_data(found, vocabulary, choices)
@@ -180,12 +179,12 @@ def _casts_in_folds(
     fits = [d for d in kinds if dtype.is_float or not d.is_float]
     found = []
     for slot in range(RESULTS // 4):
-        x = param(slot, (3, 4), pick(choices, vocabulary.of_dtypes(fits) or [dtype]))
+        x = param(slot, (3, 4), choices.pick(vocabulary.of_dtypes(fits) or [dtype]))
         for axes in ((0,), (1,)):
-            op = pick(choices, vocabulary.of(FOLDS, dtype) or FOLDS)
+            op = choices.pick(vocabulary.of(FOLDS, dtype) or FOLDS)
             found.append(fold(op, cast(x, dtype), axes))
         if x.dtype is not dtypes.bool:
-            found.append(cast(fold(pick(choices, FOLDS), x, (1,)), dtype))
+            found.append(cast(fold(choices.pick(FOLDS), x, (1,)), dtype))
     return on_data(found, vocabulary, choices)
 
 
@@ -195,7 +194,7 @@ def _view_chains(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
     for slot, shape in enumerate(((3, 1, 2), (2, 3), (1, 4), (2, 2, 3))):
         for k in range(RESULTS // 4):
             u = param(slot, shape, dtype)
-            for _ in range(between(choices, 2, STEPS)):
+            for _ in range(choices.between(2, STEPS)):
                 u = _view(choices, vocabulary, u)
             found.append(_fold(choices, vocabulary, u) if k % 2 else u)
     return on_data(found, vocabulary, choices, ordinary_first)
@@ -204,38 +203,38 @@ def _view_chains(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
 def _view(choices: Choices, vocabulary: Vocabulary, u: UOp) -> UOp:
     """Return one view of a value that has at least one axis."""
     views = (Op.PERMUTE, Op.RESHAPE, Op.SHRINK, Op.PAD, Op.FLIP, Op.EXPAND)
-    op, shape = pick(choices, vocabulary.of(views) or views), u.shape
+    op, shape = choices.pick(vocabulary.of(views) or views), u.shape
     if op is Op.PERMUTE:
-        return permute(u, shuffled(choices, range(len(shape))))
+        return permute(u, choices.shuffled(range(len(shape))))
     if op is Op.FLIP:
-        return flip(u, (chance(choices, 50) for _ in shape))
+        return flip(u, (choices.chance(50) for _ in shape))
     if op is Op.RESHAPE:
         return reshape(u, _other_shape(choices, shape))
     if op is Op.SHRINK:
         offset = [choices.below(s) for s in shape]
         return shrink(
-            u, offset, (between(choices, 1, s - o) for s, o in zip(shape, offset, strict=True))
+            u, offset, (choices.between(1, s - o) for s, o in zip(shape, offset, strict=True))
         )
     if op is Op.PAD:
         before = [choices.below(3) for _ in shape]
         sizes = [s + b + choices.below(2) for s, b in zip(shape, before, strict=True)]
         return pad(u, before, sizes, PadFill.ZERO)
-    return expand(u, (between(choices, 1, 3) if s == 1 else s for s in shape))
+    return expand(u, (choices.between(1, 3) if s == 1 else s for s in shape))
 
 
 def _other_shape(choices: Choices, shape: Shape) -> list[int]:
     """Return a shape of as many elements: axes split and joined anew, with an axis of size 1."""
     left, sizes = prod(shape), []
     while left > 1:
-        size = pick(choices, [n for n in range(2, left + 1) if left % n == 0])
+        size = choices.pick([n for n in range(2, left + 1) if left % n == 0])
         sizes.append(size)
         left //= size
-    return shuffled(choices, [*sizes, 1])
+    return choices.shuffled([*sizes, 1])
 
 
 def _fold(choices: Choices, vocabulary: Vocabulary, u: UOp) -> UOp:
-    axes = [k for k in range(len(u.shape)) if chance(choices, 50)] or [0]
-    return fold(pick(choices, vocabulary.of(FOLDS, u.dtype) or FOLDS), u, axes)
+    axes = [k for k in range(len(u.shape)) if choices.chance(50)] or [0]
+    return fold(choices.pick(vocabulary.of(FOLDS, u.dtype) or FOLDS), u, axes)
 
 
 def _folded_constants(
@@ -244,15 +243,15 @@ def _folded_constants(
     """Fold a constant that is repeated, padded and cut, and add a value that is none."""
     x = param(0, (1,), dtype)
     found = []
-    for number in shuffled(choices, range(2, 2 + RESULTS)):
-        n, before = between(choices, 1, 4), choices.below(3)
+    for number in choices.shuffled(range(2, 2 + RESULTS)):
+        n, before = choices.between(1, 4), choices.below(3)
         value = const(bool(number % 2) if dtype is dtypes.bool else number, dtype)
         u = expand(reshape(value, (1,)), (n,))
-        if chance(choices, 70):
-            fill = pick(choices, (PadFill.INVALID, PadFill.ZERO))
+        if choices.chance(70):
+            fill = choices.pick((PadFill.INVALID, PadFill.ZERO))
             u = pad(u, (before,), (n + before + choices.below(3),), fill)
-        if chance(choices, 30):
-            u = UOp(pick(choices, vocabulary.of((Op.ADD, Op.MUL, Op.MAX)) or (Op.ADD,)), u, value)
+        if choices.chance(30):
+            u = UOp(choices.pick(vocabulary.of((Op.ADD, Op.MUL, Op.MAX)) or (Op.ADD,)), u, value)
         folded = _fold(choices, vocabulary, u)
         found.append(UOp(Op.ADD if dtype is not dtypes.bool else Op.OR, folded, x))
     return on_data(found, vocabulary, choices, ordinary_first)
@@ -265,11 +264,11 @@ def _bits_between(dtype: DType, vocabulary: Vocabulary, choices: Choices, index:
     others = [d for d in kinds if d.bits == dtype.bits and d.kind is not dtype.kind]
     found = []
     for _ in range(RESULTS if others else 0):
-        kind = pick(choices, others)
+        kind = choices.pick(others)
         two = binary_ops(kind, vocabulary) + comparisons(kind, vocabulary)
         one = unary_ops(kind, vocabulary) + unary_wide_ops(kind, vocabulary)
-        op = pick(
-            choices, [op for op in (*one, *two) if not DECLARATIONS[op].is_partial] or [Op.NOOP]
+        op = choices.pick(
+            [op for op in (*one, *two) if not DECLARATIONS[op].is_partial] or [Op.NOOP]
         )
         operands = [bitcast(u, kind) for u in (x, y)][: 2 if op in two else 1]
         value = UOp(op, *operands)
@@ -279,14 +278,14 @@ def _bits_between(dtype: DType, vocabulary: Vocabulary, choices: Choices, index:
 
 def _selections(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Contract, mask and select, where sizes are equal, so only the order of axes can be wrong."""
-    n = between(choices, 2, 4)
+    n = choices.between(2, 4)
     x, y = (param(slot, (n, n, n), dtype) for slot in range(2))
     square, row = param(2, (n, n), dtype), param(3, (1, n), dtype)
     picks = param(4, (n,), dtypes.int32)
     found = []
     for _ in range(4):
-        left = reshape(permute(x, shuffled(choices, range(3))), (n, n, 1, n))
-        right = reshape(permute(y, shuffled(choices, range(3))), (n, 1, n, n))
+        left = reshape(permute(x, choices.shuffled(range(3))), (n, n, 1, n))
+        right = reshape(permute(y, choices.shuffled(range(3))), (n, 1, n, n))
         product = UOp(Op.MUL, expand(left, (n,) * 4), expand(right, (n,) * 4))
         found.append(fold(Op.ADD, product, (choices.below(4),)))
     numbers = UOp(Op.STACK, *(const(k, dtypes.int32) for k in range(n)))
@@ -301,7 +300,7 @@ def _selections(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: i
         found.append(fold(Op.MAX, scaled, (choices.below(2),)))
     for first, last in ((0, 3), (1, 6), (2, 6), (3, 7)):
         # From the first one to the last one, as a run is, in any order.
-        order = (first, *shuffled(choices, range(first + 1, last)), last)
+        order = (first, *choices.shuffled(range(first + 1, last)), last)
         elements = param(5, (8,), dtype)
         found.append(UOp(Op.STACK, *(UOp(Op.INDEX, elements, index_const(k)) for k in order)))
     part = shrink(square, (0, 0), (n, n - 1))
@@ -318,14 +317,14 @@ def _selections(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: i
 
 def _idioms(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Select, count, find the place of the largest, and take a variance."""
-    n, count = between(choices, 3, 5), 300
+    n, count = choices.between(3, 5), 300
     numbers = (UOp(Op.STACK, *(const(k, dtypes.int32) for k in range(n))), (n, 1))
     rows, wanted = param(0, (n, 1), dtype), param(1, (1, count), dtypes.int32)
     is_one = UOp(Op.CMPEQ, reshape(*numbers), wanted)
     zero, same = const(0, dtype), UOp(Op.CMPEQ, rows, fold(Op.MAX, rows, (0,)))
     found = [
         fold(Op.ADD, UOp(Op.MUL, rows, cast(is_one, dtype)), (0,)),
-        fold(pick(choices, (Op.ADD, Op.MAX)), UOp(Op.WHERE, is_one, rows, zero), (0,)),
+        fold(choices.pick((Op.ADD, Op.MAX)), UOp(Op.WHERE, is_one, rows, zero), (0,)),
         fold(Op.ADD, cast(UOp(Op.CMPLT, wanted, const(n, dtypes.int32)), dtype), (1,)),
         fold(Op.MAX, UOp(Op.MUL, cast(same, dtypes.int32), reshape(*numbers)), (0,)),
     ]
@@ -334,7 +333,7 @@ def _idioms(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
         apart = UOp(Op.SUB, rows, mean)
         found.append(fold(Op.ADD, UOp(Op.MUL, apart, apart), (0,)))
     large = 1 << (dtype.format.precision - 2) if dtype.is_float else 1
-    least = pick(choices, (1, large))
+    least = choices.pick((1, large))
     data = {
         0: sample(draw_within(least, least + 2), dtype, (n, 1), choices),
         1: sample(draw_within(-2, n), dtypes.int32, (1, count), choices),

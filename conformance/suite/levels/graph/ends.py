@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from uop.conformance.suite.choices import Choices, CountedChoices, between, chance, pick, shuffled
+from uop.conformance.suite.choices import Choices, CountedChoices
 from uop.conformance.suite.levels.graph.pair_forms import LENGTH
 from uop.conformance.suite.levels.graph.pairs import (
     ARITHMETIC,
@@ -122,7 +122,7 @@ class Bounded:
         if isinstance(self.second, Sequence):
             counts = range(1, dtype.bits // 2)
             other = const(
-                pick(choices, counts if DECLARATIONS[self.op].is_shift else self.second), dtype
+                choices.pick(counts if DECLARATIONS[self.op].is_shift else self.second), dtype
             )
         else:
             other = self.second(dtype)
@@ -141,7 +141,7 @@ def _bounded(dtype: DType, vocabulary: Vocabulary) -> tuple[Bounded, ...]:
         declared = DECLARATIONS[op]
         last = 1 if declared.is_shift else len(second) - declared.is_division
         every += [Bounded(op, one, other) for one in first for other in second[:last]]
-    every = shuffled(CountedChoices(0, "ends"), every)
+    every = CountedChoices(0, "ends").shuffled(every)
     begin = own_share(dtype, len(every))
     return (*every[begin:], *every[:begin])
 
@@ -155,8 +155,8 @@ def _ends(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) ->
         result = evaluate(u, {slot: _crossed(v, slot) for slot, v in slots_of(u).items()})
         assert isinstance(result, np.ndarray)
         low, high = int(result.min()), int(result.max())
-        below = pick(choices, [low, (3 * low + high) // 4, min(max(low, -1), high)])
-        above = pick(choices, [high, (low + 3 * high) // 4, max(min(high, 3), low)])
+        below = choices.pick([low, (3 * low + high) // 4, min(max(low, -1), high)])
+        above = choices.pick([high, (low + 3 * high) // 4, max(min(high, 3), low)])
         found.append(UOp(Op.CMPLT, u, const(above, dtype)))
         found.append(UOp(Op.CMPLT, const(below, dtype), u))
     root = outputs(*found)
@@ -180,7 +180,7 @@ def _wrapping(dtype: DType, vocabulary: Vocabulary) -> tuple[tuple[Op, Op], ...]
     # The low bits of these are the same with and without the wrap.
     same = (Op.ADD, Op.SUB, Op.MUL, Op.SHL, Op.AND, Op.OR, Op.XOR)
     pairs = [(one, other) for one in inner for other in outer if other not in same]
-    every = shuffled(CountedChoices(0, "wraps"), pairs)
+    every = CountedChoices(0, "wraps").shuffled(pairs)
     begin = own_share(dtype, len(every))
     return (*every[begin:], *every[:begin])
 
@@ -192,15 +192,15 @@ def _wraps(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     found = []
     for inner, outer in _turn(_wrapping(dtype, vocabulary), index):
         count = const(1 + choices.below(dtype.bits - 1), dtype)
-        other = [] if inner is Op.NEG else [count if inner is Op.SHL else pick(choices, (x, y))]
+        other = [] if inner is Op.NEG else [count if inner is Op.SHL else choices.pick((x, y))]
         value = fold(Op.ADD, x, (0,)) if inner is Op.REDUCE else UOp(inner, x, *other)
         if outer is Op.CAST:
-            found.append(cast(value, pick(choices, wider)))
+            found.append(cast(value, choices.pick(wider)))
         elif DECLARATIONS[outer].is_partial:
-            divisor = const(pick(choices, FACTORS[1:]), dtype)
+            divisor = const(choices.pick(FACTORS[1:]), dtype)
             found.append(UOp(outer, value, count if DECLARATIONS[outer].is_shift else divisor))
         else:
-            second = pick(choices, (z, const(0, dtype)))
+            second = choices.pick((z, const(0, dtype)))
             found.append(UOp(outer, *either_way(choices, value, second)))
     return on_data(found, vocabulary, choices)
 
@@ -211,7 +211,7 @@ def _clamped(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
     for slot, kind in enumerate(d for d in INTS if _is_inside(d, dtype)):
         low, high = (const(n, dtype) for n in (kind.min, kind.max))
         numbers = [n + k for n in (kind.min, 0, kind.max) for k in (-2, -1, 0, 1, 2)]
-        numbers += [between(choices, int(kind.min), int(kind.max)) for _ in range(3)]
+        numbers += [choices.between(int(kind.min), int(kind.max)) for _ in range(3)]
         column = [n for n in numbers if dtype.is_float or dtype.min <= n <= dtype.max]
         x = param(slot, (len(column),), dtype)
         every = (UOp(Op.MIN, UOp(Op.MAX, x, low), high), UOp(Op.MAX, UOp(Op.MIN, x, high), low))
@@ -246,7 +246,7 @@ def _viewed(dtype: DType, vocabulary: Vocabulary) -> tuple[tuple[Op, Op, bool], 
     views = vocabulary.of(MOVED)
     every = [(op, view, False) for op in (*two, *one) for view in views]
     every += [(op, view, True) for op in (*two, *one) for view in vocabulary.of((Op.PAD,))]
-    every = shuffled(CountedChoices(0, "views"), every)
+    every = CountedChoices(0, "views").shuffled(every)
     begin = own_share(dtype, len(every))
     return (*every[begin:], *every[:begin])
 
@@ -264,7 +264,7 @@ def _under_views(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
         else:
             moved = [MOVED[view](u) for u in operands]
             moved[1:] = [_fitting(op, u) for u in moved[1:]]
-            if count == 2 and not DECLARATIONS[op].is_partial and chance(choices, 30):
+            if count == 2 and not DECLARATIONS[op].is_partial and choices.chance(30):
                 moved[1] = const(choices.below(2), dtype)
             found.append(UOp(op, *moved))
     return on_data(found, vocabulary, choices, ordinary_first)
@@ -284,13 +284,13 @@ def _last_reads(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: i
     ops, folds = vocabulary.of(ARITHMETIC, dtype), vocabulary.of((Op.MAX, *FOLDS), dtype)
     found: list[UOp] = []
     for _ in range(CHAINS):
-        x, y, z = shuffled(choices, inputs)
-        f, g, h = (pick(choices, ops) for _ in range(3))
+        x, y, z = choices.shuffled(inputs)
+        f, g, h = (choices.pick(ops) for _ in range(3))
         first = UOp(f, x, y)
         second = UOp(g, first, z)
         turned = UOp(h, flip_all(first), second)
         every = [second, turned, *(fold(op, u, (0,)) for op in folds[:1] for u in (first, second))]
-        found += shuffled(choices, [*every, pick(choices, [first, second])])
+        found += choices.shuffled([*every, choices.pick([first, second])])
     root = outputs(*found, found[0])
     return program(root, *data_for(root, choices))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.growth import has_meaning
 from uop.conformance.suite.levels.graph.random_graph import (
     Flavour,
@@ -71,7 +71,7 @@ def _shared(home: DType, flavour: Flavour, choices: Choices, index: int) -> Gene
     first = outlined(choices, growth.outputs(), 1)
     body, *arguments = first[0].src[0].src
     pool = [*first, *arguments]
-    others = [pick(choices, _like(a, shuffled(choices, pool)) or [a]) for a in arguments]
+    others = [choices.pick(_like(a, choices.shuffled(pool)) or [a]) for a in arguments]
     if others == arguments:
         others[0] = growth.input(arguments[0].dtype, arguments[0].shape)
     root = outputs(*first, *call(body.src, *others))
@@ -84,11 +84,11 @@ def _ranges(dtype: DType, choices: Choices, index: int) -> Generated:
 
     The largest number of one range is a place, that of the other is larger.
     """
-    count = between(choices, 3, 6)
+    count = choices.between(3, 6)
     places = UOp(Op.STACK, *map(index_const, range(count)))
     x, number = param(1, (count,), dtype), cast(param(0, (), dtypes.int32), dtypes.index)
     found = []
-    for high in (between(choices, 1, count - 1), between(choices, count, count + 3)):
+    for high in (choices.between(1, count - 1), choices.between(count, count + 3)):
         low = choices.below(min(high, count))
         n = UOp(Op.PARAM, dims(()), arg=ParamArg(0, dtypes.index, min=low, max=high))
         masks = UOp(Op.CMPLT, places, n), UOp(Op.CMPLT, n, places), UOp(Op.CMPNE, places, n)
@@ -114,17 +114,17 @@ def outlined(choices: Choices, values: Sequence[UOp], depth: int) -> list[UOp]:
     inside = cuts(choices, values)
     reached = toposort(values, lambda u: () if u in inside else outside_bodies(u))
     inputs = [u for u in reached if u.op is Op.PARAM]
-    arguments = shuffled(choices, [*inside, *inputs])
+    arguments = choices.shuffled([*inside, *inputs])
     params = {u: param(k, u.shape, u.dtype) for k, u in enumerate(arguments)}
     body = all_replaced(values, params)
-    if depth > 1 and chance(choices, 50):
+    if depth > 1 and choices.chance(50):
         body = outlined(choices, body, depth - 1)
-    if depth > 1 and chance(choices, 60):
+    if depth > 1 and choices.chance(60):
         made = [u for u in arguments if u.op is not Op.PARAM]
         computed = dict(zip(made, outlined(choices, made, depth - 1), strict=True)) if made else {}
         arguments = [computed.get(u, u) for u in arguments]
-    if arguments and chance(choices, 20):
-        arguments.append(pick(choices, arguments))  # Add an argument that the body does not use.
+    if arguments and choices.chance(20):
+        arguments.append(choices.pick(arguments))  # Add an argument that the body does not use.
     return call(body, *arguments)
 
 
@@ -134,7 +134,7 @@ def cuts(choices: Choices, values: Sequence[UOp]) -> list[UOp]:
     stay = (Op.PARAM, Op.CONST, Op.TUPLE, Op.FUNCTION)
     below = (u for u in toposort(values, _value_sources) if u.op not in stay)
     made = [u for u in below if u.dtype.kind is not Kind.VOID]
-    return shuffled(choices, made)[: choices.below(MOST_CUTS + 1)]
+    return choices.shuffled(made)[: choices.below(MOST_CUTS + 1)]
 
 
 def _value_sources(u: UOp) -> tuple[UOp, ...]:

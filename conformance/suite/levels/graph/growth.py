@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, data_key, pick
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.nodes import buffer, constant
 from uop.conformance.suite.vocabulary import Vocabulary, computed
 from uop.interpreter.evaluate import evaluate_full
@@ -82,7 +82,7 @@ class Growth:
 
     def _with_data(self, u: UOp, draw: values.Draw) -> UOp:
         n = prod(u.shape)
-        key = data_key(self.choices)
+        key = self.choices.data_key()
         first, second = (draw(u.dtype, n, key + k).reshape(u.shape) for k in (0, 1 << 33))
         self.inputs[self.slots - 1] = (first, second)
         self.known[u] = Value(first)
@@ -94,7 +94,7 @@ class Growth:
         if dtype is dtypes.bool:
             return const(kind % 2 == 0, dtype)
         if kind < 2:
-            return const(pick(self.choices, SMALL if dtype.min == 0 else (*SMALL, -1, -3)), dtype)
+            return const(self.choices.pick(SMALL if dtype.min == 0 else (*SMALL, -1, -3)), dtype)
         draw = values.draw_special if kind == 2 else values.draw_ordinary
         return constant(values.sample(draw, dtype, 1, self.choices), dtype)
 
@@ -189,9 +189,9 @@ class Growth:
         if self.choices.below(4):
             options = [u for u in self.unused if fits(u)]
             if options:
-                return pick(self.choices, options)
+                return self.choices.pick(options)
         options = [u for u in self.candidates if fits(u)]
-        return pick(self.choices, options) if options else None
+        return self.choices.pick(options) if options else None
 
     def take_like(self, u: UOp, exact: bool = False) -> UOp:
         """Return another operand for an op on `u`: a candidate, an input or a constant."""
@@ -203,7 +203,7 @@ class Growth:
         )
         if other is not None:
             return other
-        fresh = self.input(u.dtype, pick(self.choices, parts(self.base)))
+        fresh = self.input(u.dtype, self.choices.pick(parts(self.base)))
         if self._is_spoken(fresh):
             self.add(fresh)
         return fresh

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from uop.conformance.suite.choices import Choices, between, chance, pick
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.functions import outlined
 from uop.conformance.suite.levels.graph.growth import Growth
@@ -92,13 +92,13 @@ def groups_of_copies() -> Iterator[Group]:
 
 def _bits(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Combine the bits of narrow values with constants and with each other, and shift them."""
-    growth = Growth(choices, (between(choices, 3, 9),), (dtype,), vocabulary)
+    growth = Growth(choices, (choices.between(3, 9),), (dtype,), vocabulary)
     results = []
     for op in (Op.AND, Op.OR, Op.XOR, Op.SHL, Op.SHR):
         few = _remainder(growth, dtype)
         most = dtype.bits - 1 if op in (Op.SHL, Op.SHR) else LARGEST_MASK
-        other = const(between(choices, 0, most), dtype)
-        if op not in (Op.SHL, Op.SHR) and chance(choices, 30):
+        other = const(choices.between(0, most), dtype)
+        if op not in (Op.SHL, Op.SHR) and choices.chance(30):
             other = _remainder(growth, dtype)
         results.append(compared(choices, UOp(op, few, other)))
     truths = [UOp(Op.NOT, compared_truth(choices, _remainder(growth, dtype))) for _ in range(3)]
@@ -108,10 +108,10 @@ def _bits(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) ->
 def _roots(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Take roots of narrow values, and the bits of constants."""
     small = DTYPES["uint8"]
-    growth = Growth(choices, (between(choices, 3, 9),), (small,), vocabulary)
+    growth = Growth(choices, (choices.between(3, 9),), (small,), vocabulary)
     root = UOp(Op.SQRT, nodes.cast(_remainder(growth, small), dtype))
     bits = DTYPES[f"uint{dtype.bits}"]
-    known = UOp(Op.BITCAST, const(float(between(choices, 1, 40)), dtype), arg=DTypeArg(bits))
+    known = UOp(Op.BITCAST, const(float(choices.between(1, 40)), dtype), arg=DTypeArg(bits))
     any_ = nodes.cast(growth.input(small, growth.base), bits)
     results = [compared(choices, nodes.cast(root, DTYPES["int32"])), UOp(Op.CMPLT, any_, known)]
     return on_data(growth, nodes.outputs(root, *results))
@@ -119,14 +119,14 @@ def _roots(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
 
 def _remainder(g: Growth, dtype: DType) -> UOp:
     """Return a value with a narrow interval."""
-    return UOp(Op.MOD, g.input(dtype, g.base), const(between(g.choices, 2, 40), dtype))
+    return UOp(Op.MOD, g.input(dtype, g.base), const(g.choices.between(2, 40), dtype))
 
 
 def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Build loops over the outputs, and folds over loops of their own; there are no work items."""
     scalars = Scalars(choices, dtype, vocabulary)
     counters = _pair(choices, lambda n: loop(0, n), lambda n: loop(1, n))
-    folded = [_folded(scalars, counters)] if chance(choices, 50) else []
+    folded = [_folded(scalars, counters)] if choices.chance(50) else []
     return _kernel(scalars, counters, counters, folded)
 
 
@@ -145,10 +145,10 @@ KERNELS = (
 
 def _pair(choices: Choices, first: Counter, second: Counter) -> list[UOp]:
     """Return one or two counters, which together count no more than MOST_ITEMS."""
-    n = pick(choices, COUNTS)
-    if chance(choices, 40):
+    n = choices.pick(COUNTS)
+    if choices.chance(40):
         return [first(n)]
-    return [first(n), second(pick(choices, [m for m in COUNTS if m * n <= MOST_ITEMS]))]
+    return [first(n), second(choices.pick([m for m in COUNTS if m * n <= MOST_ITEMS]))]
 
 
 def _kernel(
@@ -157,20 +157,20 @@ def _kernel(
     """Build counters and elements of narrow memory, compared at the ends of their intervals."""
     choices = scalars.choices
     kinds = scalars.vocabulary.of_dtypes(NARROW) or (scalars.dtype,)
-    narrow = Memory(3, between(choices, 5, 40), pick(choices, kinds))
+    narrow = Memory(3, choices.between(5, 40), choices.pick(kinds))
     scalars.memories.append(narrow)
     value = _counted(scalars, counters)
     for term in (_counted(scalars, counters), _read(scalars, narrow, counters), *terms):
         ops = scalars.vocabulary.of((Op.ADD, Op.MUL, Op.XOR, Op.MAX))
-        value = UOp(pick(choices, ops), value, term)
+        value = UOp(choices.pick(ops), value, term)
     return scalars.program(UOp(Op.SINK, closed(scalars.stored(value, counters), loops)))
 
 
 def _counted(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
     """Compute on a counter, compare at a bound, and convert to the dtype of the kernel."""
     choices = scalars.choices
-    i = pick(choices, counters)
-    for _ in range(between(choices, 1, LONGEST)):
+    i = choices.pick(counters)
+    for _ in range(choices.between(1, LONGEST)):
         i = _stepped(scalars, i)
     return nodes.cast(compared(choices, i), scalars.dtype)
 
@@ -178,19 +178,19 @@ def _counted(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
 def _stepped(scalars: Scalars, i: UOp) -> UOp:
     """Return a sum, product, quotient or remainder; the divisor may exceed every dividend."""
     ops = scalars.vocabulary.of((Op.ADD, Op.SUB, Op.MUL, Op.IDIV, Op.MOD, Op.MAX))
-    op = pick(scalars.choices, ops)
+    op = scalars.choices.pick(ops)
     ends = {Op.IDIV: (1, LARGEST), Op.MOD: (1, LARGEST), Op.MUL: (-3, 3)}
     low, high = ends.get(op, (-LARGEST, LARGEST))
-    return UOp(op, i, index_const(between(scalars.choices, low, high)))
+    return UOp(op, i, index_const(scalars.choices.between(low, high)))
 
 
 def _read(scalars: Scalars, narrow: Memory, counters: Sequence[UOp]) -> UOp:
     """Read an element of narrow memory, maybe under a gate, with an alt outside its interval."""
     choices, dtype = scalars.choices, scalars.dtype
     element = load(narrow.param, scalars.place(counters, narrow.count))
-    if chance(choices, 50):
-        gate = compared_truth(choices, pick(choices, counters))
-        alt = const(between(choices, 0, 9), narrow.dtype)
+    if choices.chance(50):
+        gate = compared_truth(choices, choices.pick(counters))
+        alt = const(choices.between(0, 9), narrow.dtype)
         element = UOp(Op.LOAD, *element.src, alt, gate)
     return compared(choices, element if narrow.dtype is dtype else nodes.cast(element, dtype))
 
@@ -198,8 +198,8 @@ def _read(scalars: Scalars, narrow: Memory, counters: Sequence[UOp]) -> UOp:
 def _folded(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
     """Return the largest of some values, or their sum, over a loop of its own."""
     choices = scalars.choices
-    inner = loop(9, between(choices, 1, 5), AxisType.REDUCE)
-    arg = ReduceArg(pick(choices, (Op.ADD, Op.MAX)))
+    inner = loop(9, choices.between(1, 5), AxisType.REDUCE)
+    arg = ReduceArg(choices.pick((Op.ADD, Op.MAX)))
     return compared(choices, UOp(Op.REDUCE, _counted(scalars, [*counters, inner]), inner, arg=arg))
 
 
@@ -207,12 +207,12 @@ def compared_truth(choices: Choices, u: UOp) -> UOp:
     """Compare a value with a number at or next to an end of its interval, by CMPLT or CMPNE."""
     if u.min_max is None:
         return const(True, dtypes.bool)
-    return _near_end(choices, u, int(pick(choices, (u.min_max.min, u.min_max.max))))
+    return _near_end(choices, u, int(choices.pick((u.min_max.min, u.min_max.max))))
 
 
 def compared(choices: Choices, u: UOp) -> UOp:
     """Select the value where such a comparison is true, else another number."""
-    return UOp(Op.WHERE, compared_truth(choices, u), u, const(between(choices, 0, 9), u.dtype))
+    return UOp(Op.WHERE, compared_truth(choices, u), u, const(choices.between(0, 9), u.dtype))
 
 
 def _functions(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
@@ -220,31 +220,31 @@ def _functions(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
 
     The comparisons are at the bounds inside the body.
     """
-    growth = Growth(choices, (between(choices, 3, 9),), (dtype,), vocabulary)
-    body = [_narrow(growth, dtype) for _ in range(between(choices, 1, 3))]
+    growth = Growth(choices, (choices.between(3, 9),), (dtype,), vocabulary)
+    body = [_narrow(growth, dtype) for _ in range(choices.between(1, 3))]
     ends = [(int(u.min_max.min), int(u.min_max.max)) for u in body if u.min_max is not None]
-    returned = outlined(choices, body, between(choices, 1, 2))
+    returned = outlined(choices, body, choices.between(1, 2))
     results = [
-        UOp(Op.WHERE, _near_end(choices, u, pick(choices, pair)), u, const(3, dtype))
+        UOp(Op.WHERE, _near_end(choices, u, choices.pick(pair)), u, const(3, dtype))
         for u, pair in zip(returned, ends, strict=True)
     ]
-    again = outlined(choices, results, 1) if chance(choices, 50) else results
+    again = outlined(choices, results, 1) if choices.chance(50) else results
     return on_data(growth, nodes.outputs(*again, *(compared(choices, u) for u in again)))
 
 
 def _narrow(g: Growth, dtype: DType) -> UOp:
     """Return a remainder, which has a narrow interval, shifted, scaled or added to another."""
     first, second = _remainder(g, dtype), _remainder(g, dtype)
-    op = pick(g.choices, (Op.ADD, Op.MUL, Op.MAX, Op.SUB))
-    return UOp(op, first, pick(g.choices, (second, const(between(g.choices, 1, 9), dtype))))
+    op = g.choices.pick((Op.ADD, Op.MUL, Op.MAX, Op.SUB))
+    return UOp(op, first, g.choices.pick((second, const(g.choices.between(1, 9), dtype))))
 
 
 def _near_end(choices: Choices, u: UOp, end: int) -> UOp:
     """Compare a value with a number at or next to an end, by CMPLT or CMPNE."""
-    near = end + between(choices, -1, 1)
+    near = end + choices.between(-1, 1)
     if u.dtype is not dtypes.index:
         near = min(max(near, int(u.dtype.min)), int(u.dtype.max))
-    return UOp(pick(choices, (Op.CMPLT, Op.CMPNE)), u, const(near, u.dtype))
+    return UOp(choices.pick((Op.CMPLT, Op.CMPNE)), u, const(near, u.dtype))
 
 
 def ops_that_copy() -> dict[Op, Copy]:
@@ -253,7 +253,7 @@ def ops_that_copy() -> dict[Op, Copy]:
         **VIEWS,
         **{op: partial(_alone, op) for op in (*MARKERS, Op.NOOP, Op.PRECAST, Op.LOAD)},
         Op.INDEX: lambda choices, t: UOp(Op.INDEX, t, param(OTHER, (4,), dtypes.int32)),
-        Op.REPLICATED: lambda choices, t: nodes.replicated(nodes.copies(t, between(choices, 1, 4))),
+        Op.REPLICATED: lambda choices, t: nodes.replicated(nodes.copies(t, choices.between(1, 4))),
         Op.AFTER: lambda choices, t: UOp(
             Op.AFTER, t, nodes.store(nodes.buffer(KEPT, t.shape, t.dtype), t)
         ),
@@ -266,7 +266,7 @@ def ops_that_copy() -> dict[Op, Copy]:
 
 def _through_copy(copy: Copy, dtype: DType, choices: Choices, index: int) -> Generated:
     """Put a remainder, which has a narrow interval, through the op and compare it at a bound."""
-    narrow = UOp(Op.MOD, param(0, (LENGTH,), dtype), const(between(choices, 2, 100), dtype))
+    narrow = UOp(Op.MOD, param(0, (LENGTH,), dtype), const(choices.between(2, 100), dtype))
     root = compared(choices, copy(choices, narrow))
     data = sample(draw_bits, dtype, LENGTH, choices)
     return program(root, [data, sample(draw_within(0, LENGTH - 1), dtypes.int32, 4, choices)])
@@ -294,8 +294,8 @@ def _unpacked(choices: Choices, t: UOp) -> UOp:
 
 def _range(choices: Choices) -> UOp:
     """Return a variable with a range."""
-    low = between(choices, -20, 20)
-    arg = ParamArg(0, dtypes.index, min=low, max=low + between(choices, 1, 30))
+    low = choices.between(-20, 20)
+    arg = ParamArg(0, dtypes.index, min=low, max=low + choices.between(1, 30))
     return UOp(Op.PARAM, nodes.dims(()), arg=arg)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import (
     buffer,
@@ -64,14 +64,14 @@ def _transposed(choices: Choices, u: UOp) -> UOp:
 
 
 def _flipped(choices: Choices, u: UOp) -> UOp:
-    return flip(u, pick(choices, ((True, False), (False, True), (True, True))))
+    return flip(u, choices.pick(((True, False), (False, True), (True, True))))
 
 
 def _shifted(choices: Choices, u: UOp) -> UOp:
     """Shift by a row or a column; zeros enter."""
     axis, side = choices.below(2), u.shape[0]
     step, none = (int(axis == 0), int(axis == 1)), (0, 0)
-    before, after = (step, none) if chance(choices, 50) else (none, step)
+    before, after = (step, none) if choices.chance(50) else (none, step)
     sizes = (side + step[0], side + step[1])
     return shrink(pad(u, before, sizes, PadFill.ZERO), after, u.shape)
 
@@ -127,7 +127,7 @@ class _Steps:
 
     def moved(self, u: UOp, views: tuple[View, ...] = VIEWS) -> UOp:
         """Apply a view that the vocabulary has."""
-        for view in shuffled(self.choices, views):
+        for view in self.choices.shuffled(views):
             made = view(self.choices, u)
             if all(map(self.vocabulary.takes, computed(made, {u}))):
                 return made
@@ -135,9 +135,9 @@ class _Steps:
 
     def write(self, target: int, sources: list[int]) -> None:
         """Store to a buffer, through a view or whole, what an op makes of views of sources."""
-        op = pick(self.choices, _exact(self.vocabulary, self.dtype))
+        op = self.choices.pick(_exact(self.vocabulary, self.dtype))
         place = self._ordered(target)
-        if chance(self.choices, 40):
+        if self.choices.chance(40):
             place = self.moved(place, TARGETS)
         value = self._read(sources[0], place.shape)
         for source in sources[1:]:
@@ -181,7 +181,7 @@ def _on_data(root: UOp, choices: Choices) -> Generated:
 def _in_place(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Update a buffer through each view, alone and combined with the buffer itself."""
     steps = _Steps(choices, dtype, vocabulary, SIDES[index % len(SIDES)])
-    op = pick(choices, _exact(vocabulary, dtype))
+    op = choices.pick(_exact(vocabulary, dtype))
     shape = (steps.side, steps.side)
     effects = []
     for slot, view in enumerate((*VIEWS, *VIEWS)):
@@ -202,7 +202,7 @@ def _alone(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     own = buffer(0, (steps.side, steps.side), dtype)
     value = steps.moved(own, (VIEWS[which],))
     if turn == 1:
-        value = UOp(pick(choices, _exact(vocabulary, dtype)), value, own)
+        value = UOp(choices.pick(_exact(vocabulary, dtype)), value, own)
     elif turn == 2:
         value = steps.moved(value, (VIEWS[(which + 1) % len(VIEWS)],))
     draw = draw_ordinary if turn == 1 else draw_bits
@@ -224,7 +224,7 @@ def _overlapping(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
 
 def _changed_after(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Copy a buffer whole, then change it, then copy it once more."""
-    op, side = pick(choices, _exact(vocabulary, dtype)), SIDES[index % len(SIDES)]
+    op, side = choices.pick(_exact(vocabulary, dtype)), SIDES[index % len(SIDES)]
     source, first, second = (buffer(slot, (side, side), dtype) for slot in range(3))
     is_copied = index % 2 and vocabulary.has(Op.CONTIGUOUS, on=dtype)
     copy = store(first, UOp(Op.CONTIGUOUS, source) if is_copied else source)
@@ -251,11 +251,11 @@ def _partly_over(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
 def _relayed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Hand contents on along a ring: each buffer is written over after the next has read it."""
     steps = _Steps(choices, dtype, vocabulary, SIDES[index % len(SIDES)])
-    count = between(choices, 3, 5)
+    count = choices.between(3, 5)
     steps.start(count + 1)
     steps.write(count, [0])
     for k in range(count - 1):
-        steps.write(k, [k + 1, *([k] if chance(choices, 30) else [])])
+        steps.write(k, [k + 1, *([k] if choices.chance(30) else [])])
     steps.write(count - 1, [count])
     return steps.program()
 
@@ -263,10 +263,10 @@ def _relayed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
 def _mixed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Write buffers in any order, each over what others have read."""
     steps = _Steps(choices, dtype, vocabulary, SIDES[index % len(SIDES)])
-    count = between(choices, 3, 4)
+    count = choices.between(3, 4)
     steps.start(count)
-    for _ in range(between(choices, 6, 10)):
-        sources = [choices.below(count) for _ in range(between(choices, 1, 2))]
+    for _ in range(choices.between(6, 10)):
+        sources = [choices.below(count) for _ in range(choices.between(1, 2))]
         steps.write(choices.below(count), sources)
     return steps.program()
 
@@ -280,12 +280,12 @@ def _temporaries(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
     shape = (steps.side, steps.side)
     inputs = [param(slot, shape, dtype) for slot in range(2)]
     values = list(inputs)
-    for _ in range(between(choices, 5, 8)):
-        op = pick(choices, _exact(vocabulary, dtype))
+    for _ in range(choices.between(5, 8)):
+        op = choices.pick(_exact(vocabulary, dtype))
         early = values[choices.below(len(values))]
         made = UOp(op, steps.moved(values[-1]), steps.moved(early))
         values.append(UOp(Op.CONTIGUOUS, made))
-    late = UOp(pick(choices, _exact(vocabulary, dtype)), values[2], values[-1])
+    late = UOp(choices.pick(_exact(vocabulary, dtype)), values[2], values[-1])
     return _on_data(outputs(inputs[1], late, values[-2], inputs[0], values[3]), choices)
 
 

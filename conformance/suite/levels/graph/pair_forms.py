@@ -8,7 +8,7 @@ from functools import cache, partial
 from itertools import count, permutations, product
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, chance, pick, shuffled
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.steps import VIEWS, comparisons, either_way
 from uop.conformance.suite.levels.nodes import cast, constant, expand, fold, pad, reshape
 from uop.conformance.suite.levels.op.elementwise import guarded, rewrite_constants
@@ -67,7 +67,7 @@ class Operands:
     def constant(self, dtype: DType, fits: Op | None = None) -> UOp:
         """Return one of those that rewrites look for, by turns; one in eight is a special one."""
         column, place = rewrite_constants(dtype), next(self.turns)
-        if chance(self.choices, 12):
+        if self.choices.chance(12):
             column, place = values.specials(dtype), self.choices.below(1 << 16)
         value = column[place % len(column)].reshape(1)
         if fits and DECLARATIONS[fits].is_partial:
@@ -108,7 +108,7 @@ class Operands:
 
     def view(self, a: UOp) -> UOp:
         """Move a value within its own shape, by ops that the vocabulary has."""
-        for view, _, _ in shuffled(self.choices, VIEWS):
+        for view, _, _ in self.choices.shuffled(VIEWS):
             moved = view(self.choices, a)
             if all(map(self.vocabulary.takes, computed(moved, {a}))):
                 return moved
@@ -121,7 +121,7 @@ class Operands:
 
     def where_either(self, a: UOp, b: UOp | None) -> UOp:
         """Build a WHERE with the branches in this order or the other."""
-        return self.where(a, b) if chance(self.choices, 50) else self.where(b, a)
+        return self.where(a, b) if self.choices.chance(50) else self.where(b, a)
 
 
 @cache
@@ -211,19 +211,19 @@ def _two_numbers(first: int, second: int, o: Operands) -> UOp:
 
 def _same_branches(o: Operands, c: Op) -> UOp:
     """Use one value for both branches, which is shorter than the condition along some axis."""
-    value = o.input(pick(o.choices, (ROW, COLUMN, ONCE)))
+    value = o.input(o.choices.pick((ROW, COLUMN, ONCE)))
     return o.where(value, value, UOp(c, o.input(SQUARE), value))
 
 
 def _compared_twice(o: Operands, c: Op) -> UOp:
     """Select one of three numbers by the order of x and y."""
-    a, b = o.x, o.y if chance(o.choices, 50) else o.constant(o.dtype)
+    a, b = o.x, o.y if o.choices.chance(50) else o.constant(o.dtype)
     return o.where(None, o.where(None, None, UOp(c, b, a)), UOp(c, a, b))
 
 
 def _compared(o: Operands, c: Op) -> UOp:
     """Select one of two values by their comparison, either way round."""
-    a, b = o.x, o.y if chance(o.choices, 50) else o.constant(o.dtype)
+    a, b = o.x, o.y if o.choices.chance(50) else o.constant(o.dtype)
     return UOp(Op.WHERE, UOp(c, a, b), *either_way(o.choices, a, b))
 
 

@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, CountedChoices, pick, shuffled
+from uop.conformance.suite.choices import Choices, CountedChoices
 from uop.conformance.suite.levels.graph.pair_forms import (
     FORMS,
     Pair,
@@ -136,8 +136,8 @@ def fitting_data(u: UOp, root: UOp, choices: Choices, draw: values.Draw) -> Arra
 def pairs(dtype: DType, vocabulary: Vocabulary) -> tuple[Pair, ...]:
     """Return all pairs of a dtype: one of each form, then a second one of each."""
     order = CountedChoices(0, dtype.kind.value)
-    forms = shuffled(order, list(_forms(dtype, vocabulary)))
-    rows = zip_longest(*(shuffled(order, form) for form in forms))
+    forms = order.shuffled(list(_forms(dtype, vocabulary)))
+    rows = zip_longest(*(order.shuffled(form) for form in forms))
     made = (pair for pair in chain.from_iterable(rows) if pair is not None)
     return tuple(_in_turn(pair for pair in made if _is_in(vocabulary, pair, dtype)))
 
@@ -207,7 +207,7 @@ def _aliased(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
     for op in _binary(dtype, vocabulary):
         results.append(UOp(op, x, y))
         if not DECLARATIONS[op].is_partial:
-            twice = UOp(pick(choices, binary_ops(dtype, vocabulary) or (op,)), x, y)
+            twice = UOp(choices.pick(binary_ops(dtype, vocabulary) or (op,)), x, y)
             fits = twice.dtype is dtype and not twice.declaration.is_partial
             results += [UOp(op, x, x), *([UOp(op, twice, twice)] if fits else [])]
     results += [
@@ -222,8 +222,8 @@ def _three(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     ops = [op for op in binary_ops(dtype, vocabulary) if not DECLARATIONS[op].is_partial]
     results = []
     for k in range(CHAINS if ops else 0):
-        a, b, c, d = shuffled(choices, inputs)
-        f, g, h = (pick(choices, ops) for _ in range(3))
+        a, b, c, d = choices.shuffled(inputs)
+        f, g, h = (choices.pick(ops) for _ in range(3))
         left = UOp(h, UOp(g, UOp(f, a, b), c), d)
         right = UOp(h, a, UOp(g, b, UOp(f, c, d)))
         results.append(right if k % 2 else left)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from uop.conformance.suite.choices import Choices, between, chance, pick, weighted
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph import intervals, steps
 from uop.conformance.suite.levels.graph.growth import (
     Growth,
@@ -45,7 +45,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 
 def _intervals(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Build narrow values, then ops on them until there are about ten nodes."""
-    base = weighted(choices, bases_in(vocabulary))
+    base = choices.weighted(bases_in(vocabulary))
     growth = Growth(choices, base, (dtype,), vocabulary)
     tries = STEPS if vocabulary.is_whole else STEPS_OF_PART
     with np.errstate(all="ignore"):
@@ -54,7 +54,7 @@ def _intervals(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
         for _ in range(tries):
             if len(growth.live) >= 14:
                 break
-            candidate = weighted(choices, TABLE)(growth)
+            candidate = choices.weighted(TABLE)(growth)
             if candidate is not None and candidate.min_max != full(candidate.dtype):
                 growth.add_if_useful(candidate)
     return on_data(growth, rooted(growth, choices))
@@ -69,9 +69,9 @@ def narrow(g: Growth, dtype: DType) -> UOp:
     smaller = [d for d in g.vocabulary.of_dtypes(SMALL) if d is not dtype and has(Op.CAST, on=d)]
     if kind == 0 and not dtype.is_float and has(Op.MOD, Op.CONST, on=dtype):
         x = g.input(dtype, g.base)
-        return UOp(Op.MOD, x, const(between(g.choices, 2, LARGEST), dtype))
+        return UOp(Op.MOD, x, const(g.choices.between(2, LARGEST), dtype))
     if kind == 1 and smaller:
-        return cast(g.input(pick(g.choices, smaller), g.base), dtype)
+        return cast(g.input(g.choices.pick(smaller), g.base), dtype)
     if not has(Op.WHERE, Op.CONST, on=dtype):
         return g.input(dtype, g.base)
     if g.vocabulary.of_dtypes((dtypes.bool,)):
@@ -85,12 +85,12 @@ def narrow(g: Growth, dtype: DType) -> UOp:
 
 def _constant(g: Growth, dtype: DType) -> UOp:
     low = 0 if dtype.min == 0 else -LARGEST
-    return const(between(g.choices, low, LARGEST), dtype)
+    return const(g.choices.between(low, LARGEST), dtype)
 
 
 def _operand(g: Growth, u: UOp) -> UOp:
     """Return a constant, another narrow value, or a new one."""
-    if chance(g.choices, 40):
+    if g.choices.chance(40):
         return _constant(g, u.dtype)
     other = g.take(lambda v: v.dtype is u.dtype)
     return narrow(g, u.dtype) if other is None else other
@@ -103,20 +103,20 @@ def _is_integer(g: Growth, v: UOp) -> bool:
 @on_candidate(is_number)
 def arithmetic(g: Growth, u: UOp) -> UOp | None:
     ops = g.vocabulary.of((Op.ADD, Op.SUB, Op.MUL, Op.MAX, Op.MIN))
-    return UOp(pick(g.choices, ops), u, _operand(g, u)) if ops else None
+    return UOp(g.choices.pick(ops), u, _operand(g, u)) if ops else None
 
 
 @on_candidate(_is_integer)
 def division(g: Growth, u: UOp) -> UOp | None:
     """Divide by a positive constant, which may exceed every dividend."""
-    divisor = const(between(g.choices, 1, 3 * LARGEST), u.dtype)
-    return UOp(pick(g.choices, g.vocabulary.of(FLOOR_DIVISIONS) or FLOOR_DIVISIONS), u, divisor)
+    divisor = const(g.choices.between(1, 3 * LARGEST), u.dtype)
+    return UOp(g.choices.pick(g.vocabulary.of(FLOOR_DIVISIONS) or FLOOR_DIVISIONS), u, divisor)
 
 
 @on_candidate(is_number)
 def sign(g: Growth, u: UOp) -> UOp | None:
     ops = Op.NEG, Op.TRUNC
-    return UOp(pick(g.choices, g.vocabulary.of(ops) or ops), u)
+    return UOp(g.choices.pick(g.vocabulary.of(ops) or ops), u)
 
 
 @on_candidate(_is_integer)
@@ -124,11 +124,11 @@ def comparison(g: Growth, u: UOp) -> UOp | None:
     """Compare with a constant at or near a bound of the operand's interval."""
     if u.min_max is None:
         return None
-    bound = int(pick(g.choices, (u.min_max.min, u.min_max.max))) + between(g.choices, -1, 1)
+    bound = int(g.choices.pick((u.min_max.min, u.min_max.max))) + g.choices.between(-1, 1)
     if not u.dtype.min <= bound <= u.dtype.max:
         return None
     ops = Op.CMPLT, Op.CMPNE
-    compared = UOp(pick(g.choices, g.vocabulary.of(ops) or ops), u, const(bound, u.dtype))
+    compared = UOp(g.choices.pick(g.vocabulary.of(ops) or ops), u, const(bound, u.dtype))
     return UOp(Op.WHERE, compared, u, _constant(g, u.dtype))
 
 
@@ -152,7 +152,7 @@ def converted(g: Growth, u: UOp) -> UOp | None:
     smaller = [d for d in g.vocabulary.of_dtypes(SMALL) if d is not u.dtype]
     if not smaller:
         return None
-    return cast(cast(u, pick(g.choices, smaller)), u.dtype)
+    return cast(cast(u, g.choices.pick(smaller)), u.dtype)
 
 
 TABLE: tuple[tuple[GrowthStep, int], ...] = (

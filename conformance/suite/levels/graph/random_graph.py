@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from uop.conformance.suite.case import Batch, Evaluated, Source
-from uop.conformance.suite.choices import Choices, between, chance, weighted
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph import biases, steps
 from uop.conformance.suite.levels.graph.growth import Growth, GrowthStep, result_on
 from uop.conformance.suite.levels.group import Generated, Group, group
@@ -224,15 +224,15 @@ def grown(
 ) -> Growth:
     """Grow a graph from inputs of the home dtype until it has a random size."""
     vocabulary = flavour.vocabulary
-    base = weighted(choices, bases_in(vocabulary, bases))
+    base = choices.weighted(bases_in(vocabulary, bases))
     growth = Growth(choices, base, flavour.palette, vocabulary)
-    for _ in range(between(choices, 1, 3)):
+    for _ in range(choices.between(1, 3)):
         growth.add(growth.input(home, growth.base, flavour.draw))
-    size = between(choices, *nodes)
+    size = choices.between(*nodes)
     for _ in range((TRIES if vocabulary.is_whole else TRIES_OF_PART) * size):
         if len(growth.live) >= size:
             break
-        candidate = weighted(choices, flavour.table)(growth)
+        candidate = choices.weighted(flavour.table)(growth)
         if candidate is not None:
             growth.add_if_useful(candidate)
     return growth
@@ -253,7 +253,7 @@ def rooted(growth: Growth, choices: Choices) -> UOp:
     """Make the unused nodes outputs: the root, members of a TUPLE, or stored into BUFFERs."""
     unused = growth.outputs()
     can_store = growth.vocabulary.has(Op.SINK, Op.STORE, Op.BUFFER, Op.SHRINK, Op.FLIP, Op.AFTER)
-    if chance(choices, 25) and can_store:
+    if choices.chance(25) and can_store:
         return UOp(Op.SINK, *(stored(growth, choices, u) for u in unused))
     return unused[0] if len(unused) == 1 else outputs(*unused)
 

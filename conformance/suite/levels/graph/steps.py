@@ -7,7 +7,7 @@ from functools import cache
 from math import prod
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, between, chance, pick, weighted
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.growth import (
     Growth,
@@ -91,27 +91,27 @@ def folds(g: Growth) -> tuple[Op, ...]:
 
 def either_way(choices: Choices, a: UOp, b: UOp) -> tuple[UOp, UOp]:
     """Return two operands in this order or the other."""
-    return (a, b) if chance(choices, 50) else (b, a)
+    return (a, b) if choices.chance(50) else (b, a)
 
 
 @on_candidate(lambda g, v: bool(unary_ops(v.dtype, g.vocabulary)))
 def unary(g: Growth, u: UOp) -> UOp | None:
-    return UOp(pick(g.choices, unary_ops(u.dtype, g.vocabulary)), u)
+    return UOp(g.choices.pick(unary_ops(u.dtype, g.vocabulary)), u)
 
 
 @on_candidate(lambda g, v: bool(binary_ops(v.dtype, g.vocabulary)))
 def binary(g: Growth, u: UOp) -> UOp | None:
     """Apply an op to two operands, either way round; most divisors and shift counts are valid."""
-    op = pick(g.choices, binary_ops(u.dtype, g.vocabulary))
+    op = g.choices.pick(binary_ops(u.dtype, g.vocabulary))
     is_partial = DECLARATIONS[op].is_partial
     # The accepted set of these is anything unless their operands are single values.
     needs_exact = is_partial or op in (Op.XOR, Op.OR, Op.AND)
     if needs_exact and g.width(u):
         return None
     other = g.take_like(u, exact=needs_exact)
-    if is_partial and not chance(g.choices, 2):
+    if is_partial and not g.choices.chance(2):
         return UOp(op, u, guarded(g, op, other))
-    return UOp(op, other, u) if chance(g.choices, 40) else UOp(op, u, other)
+    return UOp(op, other, u) if g.choices.chance(40) else UOp(op, u, other)
 
 
 def unguarded(g: Growth, dtype: DType) -> tuple[Op, ...]:
@@ -124,7 +124,7 @@ def guarded(g: Growth, op: Op, other: UOp) -> UOp:
     """Return a divisor that is not zero, or a count below the width; a CONST where that is long."""
     if not g.vocabulary.has(Op.OR, Op.AND):
         most = other.dtype.bits - 1 if DECLARATIONS[op].is_shift else SMALL_DIVISOR
-        return const(between(g.choices, 1, most), other.dtype)
+        return const(g.choices.between(1, most), other.dtype)
     if DECLARATIONS[op].is_division:
         return UOp(Op.OR, other, const(1, other.dtype))
     return UOp(Op.AND, other, const(other.dtype.bits - 1, other.dtype))
@@ -135,30 +135,30 @@ def ternary(g: Growth, u: UOp) -> UOp | None:
     """Build a * b + c: as one op, or as two that must not be contracted."""
     b, c = g.take_like(u), g.take_like(u)
     sums = g.vocabulary.of((Op.ADD, Op.SUB))
-    if chance(g.choices, 40) or not sums:
+    if g.choices.chance(40) or not sums:
         return UOp(Op.MULACC, u, b, c)
-    return UOp(pick(g.choices, sums), UOp(Op.MUL, u, b), c)
+    return UOp(g.choices.pick(sums), UOp(Op.MUL, u, b), c)
 
 
 @on_candidate(lambda g, v: v.dtype.is_float and not g.width(v))
 def transcendental(g: Growth, u: UOp) -> UOp | None:
     """Apply an op with a budget, to operands whose sets are single."""
     unary_, binary_ = (ops(u.dtype, g.vocabulary) for ops in (unary_wide_ops, binary_wide_ops))
-    if unary_ and (chance(g.choices, 60) or not binary_):
-        return UOp(pick(g.choices, unary_), u)
-    return UOp(pick(g.choices, binary_), u, g.take_like(u, exact=True)) if binary_ else None
+    if unary_ and (g.choices.chance(60) or not binary_):
+        return UOp(g.choices.pick(unary_), u)
+    return UOp(g.choices.pick(binary_), u, g.take_like(u, exact=True)) if binary_ else None
 
 
 @on_candidate(lambda g, v: not g.width(v) and bool(comparisons(v.dtype, g.vocabulary)))
 def compare(g: Growth, u: UOp) -> UOp | None:
-    return UOp(pick(g.choices, comparisons(u.dtype, g.vocabulary)), u, g.take_like(u, exact=True))
+    return UOp(g.choices.pick(comparisons(u.dtype, g.vocabulary)), u, g.take_like(u, exact=True))
 
 
 @on_candidate(is_number)
 def select(g: Growth, u: UOp) -> UOp | None:
     """Build a WHERE by a candidate, or by a comparison that is made for it."""
     condition = g.take(lambda v: v.dtype is dtypes.bool and not g.width(v))
-    if condition is None or chance(g.choices, 30):
+    if condition is None or g.choices.chance(30):
         condition = compare(g)
     if condition is None:
         return None
@@ -173,7 +173,7 @@ def convert(g: Growth, u: UOp) -> UOp | None:
     others = [d for d in targets if d is not u.dtype]
     if not others:
         return None
-    target = pick(g.choices, others)
+    target = g.choices.pick(others)
     if u.dtype.is_float and target.is_int:
         u = fitting(g, u, target)
     return nodes.cast(u, target)
@@ -203,12 +203,12 @@ def reinterpret(g: Growth, u: UOp) -> UOp | None:
     kinds = g.vocabulary.of_dtypes(VALUES)
     equal = [d for d in kinds if _has_bits(d, u.dtype.itemsize) and d is not u.dtype]
     smaller = [d for d in kinds if d.is_int and d.itemsize < u.dtype.itemsize]
-    if not u.shape or not smaller or chance(g.choices, 60):
-        return nodes.bitcast(u, pick(g.choices, equal)) if equal else None
-    small = pick(g.choices, smaller)
-    op = pick(g.choices, (Op.XOR, Op.ADD, Op.AND))
+    if not u.shape or not smaller or g.choices.chance(60):
+        return nodes.bitcast(u, g.choices.pick(equal)) if equal else None
+    small = g.choices.pick(smaller)
+    op = g.choices.pick((Op.XOR, Op.ADD, Op.AND))
     parts = nodes.bitcast(u, small)
-    return nodes.bitcast(UOp(op, parts, const(pick(g.choices, (1, 3, 85)), small)), u.dtype)
+    return nodes.bitcast(UOp(op, parts, const(g.choices.pick((1, 3, 85)), small)), u.dtype)
 
 
 def _has_bits(dtype: DType, itemsize: int) -> bool:
@@ -218,19 +218,19 @@ def _has_bits(dtype: DType, itemsize: int) -> bool:
 @on_candidate(lambda g, v: bool(v.shape) and v.dtype is not dtypes.bool and not g.width(v))
 def padded(g: Growth, u: UOp) -> UOp | None:
     """Pad, apply an op that does not keep zero, and remove the absent elements again."""
-    fill = pick(g.choices, (PadFill.INVALID, PadFill.ZERO))
+    fill = g.choices.pick((PadFill.INVALID, PadFill.ZERO))
     before = [g.choices.below(3) for _ in u.shape]
     sizes = [b + s + g.choices.below(2) for b, s in zip(before, u.shape, strict=True)]
     outside = nodes.pad(u, before, sizes, fill)
     ops = unguarded(g, u.dtype)
     if not ops or not g.vocabulary.has(Op.PAD):
         return None
-    changed = UOp(pick(g.choices, ops), outside, g.constant(u.dtype))
-    if u.dtype.is_float and chance(g.choices, 15):
+    changed = UOp(g.choices.pick(ops), outside, g.constant(u.dtype))
+    if u.dtype.is_float and g.choices.chance(15):
         changed = UOp(Op.EXP2, outside)
-    if chance(g.choices, 50) and not u.dtype.is_float:
+    if g.choices.chance(50) and not u.dtype.is_float:
         axis = g.choices.below(len(u.shape))
-        folded = nodes.fold(pick(g.choices, folds(g)), changed, (axis,))
+        folded = nodes.fold(g.choices.pick(folds(g)), changed, (axis,))
         shape = (1 if k == axis else s for k, s in enumerate(u.shape))
         return nodes.shrink(folded, (0,) * len(sizes), shape)
     if fill is PadFill.INVALID:
@@ -241,8 +241,8 @@ def padded(g: Growth, u: UOp) -> UOp | None:
 @on_candidate(lambda g, v: any(s > 1 for s in v.shape) and not g.width(v))
 def reduce(g: Growth, u: UOp) -> UOp | None:
     """Fold some axes; a float sum has a wide accepted set, so its folds are short."""
-    axes = tuple(k for k, _ in enumerate(u.shape) if chance(g.choices, 50))
-    op = pick(g.choices, folds(g))
+    axes = tuple(k for k, _ in enumerate(u.shape) if g.choices.chance(50))
+    op = g.choices.pick(folds(g))
     if u.dtype.is_float and op is not Op.MAX:
         # Squares do not cancel; a pair of them does not overflow more than they do.
         u, axes = UOp(Op.MUL, u, u), axes[:1]
@@ -254,13 +254,13 @@ def reduce(g: Growth, u: UOp) -> UOp | None:
 def gather(g: Growth, u: UOp) -> UOp | None:
     """Apply an INDEX by a constant, or by integers that a MOD keeps in bounds."""
     n = u.shape[0]
-    if chance(g.choices, 30):
+    if g.choices.chance(30):
         row = UOp(Op.INDEX, u, const(g.choices.below(n), dtypes.index))
         return nodes.reshape(row, (1, *u.shape[1:]))
     kinds = g.vocabulary.of_dtypes((dtypes.int32, dtypes.uint8, dtypes.int64, dtypes.int16))
     if not kinds:
         return None
-    index_dtype = pick(g.choices, kinds)
+    index_dtype = g.choices.pick(kinds)
     at = g.input(index_dtype, (n,), values.draw_bits)
     return UOp(Op.INDEX, u, UOp(Op.MOD, at, const(n, index_dtype)))
 
@@ -285,7 +285,7 @@ def _pairs(u: UOp | None, v: UOp, base: Shape) -> bool:
 def copied(g: Growth, u: UOp) -> UOp | None:
     """Add a marker, or a LOAD, which the compiler may give memory of its own."""
     ops = g.vocabulary.of((Op.CONTIGUOUS, Op.LOAD, Op.DETACH, Op.CONTIGUOUSBACKWARD))
-    return UOp(pick(g.choices, ops), u) if ops else None
+    return UOp(g.choices.pick(ops), u) if ops else None
 
 
 def joined(g: Growth) -> UOp | None:
@@ -295,9 +295,9 @@ def joined(g: Growth) -> UOp | None:
     if u is None or other is None:
         return None
     both = UOp(Op.STACK, u, other)
-    if u.dtype.is_float or chance(g.choices, 50):
+    if u.dtype.is_float or g.choices.chance(50):
         return UOp(Op.INDEX, both, const(g.choices.below(2), dtypes.int32))
-    return nodes.reshape(nodes.fold(pick(g.choices, folds(g)), both, (0,)), g.base)
+    return nodes.reshape(nodes.fold(g.choices.pick(folds(g)), both, (0,)), g.base)
 
 
 @on_candidate(is_number)
@@ -308,7 +308,7 @@ def called(g: Growth, u: UOp) -> UOp | None:
     ops = unguarded(g, u.dtype)
     if not ops or not g.vocabulary.has(Op.FUNCTION, Op.TUPLE, Op.GETTUPLE):
         return None
-    first, second = pick(g.choices, ops), pick(g.choices, ops)
+    first, second = g.choices.pick(ops), g.choices.pick(ops)
     inner = UOp(first, b, a)
     body = (inner, UOp(second, inner, b))
     k = g.choices.below(2)
@@ -325,16 +325,16 @@ def called(g: Growth, u: UOp) -> UOp | None:
 def view(g: Growth, u: UOp) -> UOp | None:
     """Move a value and keep its shape: FLIP, a shift by PAD and SHRINK, another shape and back."""
     views = [(view, weight) for view, weight, ops in VIEWS if g.vocabulary.has(*ops)]
-    return weighted(g.choices, views)(g.choices, u) if views else None
+    return g.choices.weighted(views)(g.choices, u) if views else None
 
 
 def _long_axis(choices: Choices, u: UOp) -> int:
     """Return an axis longer than 1."""
-    return pick(choices, [k for k, s in enumerate(u.shape) if s > 1])
+    return choices.pick([k for k, s in enumerate(u.shape) if s > 1])
 
 
 def _flip(choices: Choices, u: UOp) -> UOp:
-    flags = [chance(choices, 50) for _ in u.shape]
+    flags = [choices.chance(50) for _ in u.shape]
     flags[choices.below(len(flags))] = True
     return nodes.flip(u, flags)
 
@@ -342,18 +342,18 @@ def _flip(choices: Choices, u: UOp) -> UOp:
 def shift(choices: Choices, u: UOp, fill: PadFill = PadFill.ZERO) -> UOp:
     """Shift along an axis longer than 1; the fill enters on one side."""
     axis = _long_axis(choices, u)
-    by = between(choices, 1, u.shape[axis] - 1)
+    by = choices.between(1, u.shape[axis] - 1)
     none = [0] * len(u.shape)
     step = [by * (k == axis) for k in range(len(u.shape))]
     sizes = [s + b for s, b in zip(u.shape, step, strict=True)]
-    before, after = (step, none) if chance(choices, 50) else (none, step)
+    before, after = (step, none) if choices.chance(50) else (none, step)
     return nodes.shrink(nodes.pad(u, before, sizes, fill), after, u.shape)
 
 
 def _there_and_back(choices: Choices, u: UOp) -> UOp:
     """Flatten, reverse or transpose, and return: the order of elements shows."""
     *outer, last = u.shape
-    if outer and chance(choices, 60):
+    if outer and choices.chance(60):
         return nodes.reshape(nodes.permute(nodes.reshape(u, (last, prod(outer))), (1, 0)), u.shape)
     return nodes.reshape(nodes.flip_all(nodes.reshape(u, (prod(u.shape),))), u.shape)
 
@@ -367,15 +367,15 @@ def _row(choices: Choices, u: UOp) -> UOp:
 
 def _regrouped(choices: Choices, u: UOp) -> UOp:
     """Reshape to other axes, and back."""
-    shape = (prod(u.shape),) if chance(choices, 50) else (*u.shape[1:], u.shape[0])
+    shape = (prod(u.shape),) if choices.chance(50) else (*u.shape[1:], u.shape[0])
     return nodes.reshape(nodes.reshape(u, shape), u.shape)
 
 
 def _repeated(choices: Choices, u: UOp) -> UOp:
     """Repeat along a new axis, maybe merge it with another one, and fold again."""
-    n = between(choices, 2, 3)
+    n = choices.between(2, 3)
     repeated = nodes.copies(u, n)
-    if chance(choices, 50):
+    if choices.chance(50):
         repeated = nodes.reshape(
             nodes.reshape(repeated, (n * u.shape[0], *u.shape[1:])), (n, *u.shape)
         )
@@ -387,7 +387,7 @@ def _repeated(choices: Choices, u: UOp) -> UOp:
 def _spread(choices: Choices, u: UOp) -> UOp:
     """Fold along an axis, and expand it again."""
     axis = _long_axis(choices, u)
-    op = Op.MAX if u.dtype.is_float else pick(choices, (Op.ADD, Op.MUL, Op.MAX))
+    op = Op.MAX if u.dtype.is_float else choices.pick((Op.ADD, Op.MUL, Op.MAX))
     return nodes.expand(nodes.fold(op, u, (axis,)), u.shape)
 
 

@@ -6,7 +6,7 @@ memories.
 
 from __future__ import annotations
 
-from uop.conformance.suite.choices import Choices, between, pick, shuffled
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Generated
 from uop.conformance.suite.levels.kernel.scalar import (
     Memory,
@@ -33,18 +33,18 @@ DISTANCE = 3
 
 
 def _op(choices: Choices) -> Op:
-    return pick(choices, (Op.ADD, Op.SUB, Op.MUL))
+    return choices.pick((Op.ADD, Op.SUB, Op.MUL))
 
 
 def carried(dtype: DType, choices: Choices, index: int) -> Generated:
     """Run loops whose iterations read what others write, by one PARAM or by two of one buffer."""
     effects, arguments = [], []
-    for id, form in enumerate(shuffled(choices, (_step, _step, _chosen, _chosen, _gated))):
-        n = between(choices, 4, 12)
+    for id, form in enumerate(choices.shuffled((_step, _step, _chosen, _chosen, _gated))):
+        n = choices.between(4, 12)
         written, source = (Memory(3 * id + k, n + DISTANCE, dtype) for k in (0, 1))
         again = Memory(3 * id + 2, written.count, dtype)
         i = loop(id, n)
-        here, there = shuffled(choices, range(DISTANCE + 1))[:2]
+        here, there = choices.shuffled(range(DISTANCE + 1))[:2]
         # Every second loop reads the buffer that it writes through a PARAM of its own.
         read = load((again if id % 2 else written).param, plus(i, there))
         new = UOp(_op(choices), read, load(source.param, plus(i, choices.below(DISTANCE))))
@@ -72,14 +72,14 @@ def _every_second(i: UOp) -> UOp:
 
 def overwritten(dtype: DType, choices: Choices, index: int) -> Generated:
     """Write elements several times in nested loops, so that the order of iterations shows."""
-    rows, columns = between(choices, 2, 5), between(choices, 2, 5)
+    rows, columns = choices.between(2, 5), choices.between(2, 5)
     effects, memories = [], []
     for k in range(4):
         i, j = loop(2 * k, rows), loop(2 * k + 1, columns)
         places = (UOp(Op.ADD, i, j), UOp(Op.ADD, times(j, 2), i), modulo(flat((i, j)), rows))
         written = Memory(2 * k, rows + 2 * columns, dtype)
         source = Memory(2 * k + 1, rows * columns, dtype)
-        effect = store(at(written.param, pick(choices, places)), load(source.param, flat((i, j))))
+        effect = store(at(written.param, choices.pick(places)), load(source.param, flat((i, j))))
         effects.append(closed(effect, (i, j)))
         memories += [written, source]
     return with_contents(launch(UOp(Op.SINK, *effects), *memories), choices)
@@ -91,7 +91,7 @@ def neighbours(dtype: DType, choices: Choices, index: int) -> Generated:
     The memories have equal sizes and dtypes. One barrier serves all of them, or each has its own.
     What is read goes through a chain of ops, each of which rounds.
     """
-    items, count = between(choices, 3, 8), 3
+    items, count = choices.between(3, 8), 3
     item = special("lidx0", items)
     target, source = Memory(0, items * count, dtype), Memory(1, items * count, dtype)
     shared = [_local(2 + k, items, dtype) for k in range(count)]
@@ -102,12 +102,12 @@ def neighbours(dtype: DType, choices: Choices, index: int) -> Generated:
         barriers = [UOp(Op.BARRIER, UOp(Op.GROUP, *stored))] * count
     stores = []
     for k, (memory, barrier) in enumerate(zip(shared, barriers, strict=True)):
-        distance = between(choices, 1, items - 1)
+        distance = choices.between(1, items - 1)
         turned = UOp(Op.SUB, index_const(items - 1), item)
-        place = pick(choices, (modulo(plus(item, distance), items), turned))
+        place = choices.pick((modulo(plus(item, distance), items), turned))
         value = load(UOp(Op.AFTER, memory, barrier), place)
         for op in (_op(choices) for _ in range(2 * k)):
-            value = UOp(op, value, pick(choices, (value, own[k], const(3, dtype))))
+            value = UOp(op, value, choices.pick((value, own[k], const(3, dtype))))
         stores.append(store(at(target.param, plus(times(item, count), k)), value))
     return with_contents(launch(UOp(Op.SINK, *stores), target, source), choices)
 
@@ -118,14 +118,14 @@ def _local(slot: int, count: int, dtype: DType) -> UOp:
 
 def led(dtype: DType, choices: Choices, index: int) -> Generated:
     """Let one item, or a few, store to LOCAL memories, and every item read them after a barrier."""
-    items = between(choices, 3, 8)
+    items = choices.between(3, 8)
     item = special("lidx0", items)
-    leaders = (1, between(choices, 1, items - 1), items - 1)
+    leaders = (1, choices.between(1, items - 1), items - 1)
     target, source = Memory(0, items * len(leaders), dtype), Memory(1, items, dtype)
     own, stores = load(source.param, item), []
     for k, few in enumerate(leaders):
         memory = _local(2 + k, few, dtype)
-        place = pick(choices, (item, UOp(Op.SUB, index_const(items - 1), item)))
+        place = choices.pick((item, UOp(Op.SUB, index_const(items - 1), item)))
         stored = store(at(memory, place), own, UOp(Op.CMPLT, place, index_const(few)))
         shared = UOp(Op.AFTER, memory, UOp(Op.BARRIER, stored))
         value = load(shared, modulo(plus(item, choices.below(items)), few))

@@ -8,7 +8,7 @@ from math import gcd, prod
 import numpy as np
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Args, Counts, Generated, Group, group, program
 from uop.conformance.suite.levels.kernel import dependences, nests
 from uop.conformance.suite.levels.kernel.listing import Listing
@@ -95,14 +95,14 @@ def of_op(
 
 def atomic_sums(dtype: DType, choices: Choices, index: int) -> Generated:
     """Let each item add its element to one of few sums, some of them under nested gates."""
-    sums = between(choices, 1, 4)
-    items = between(choices, 2, MOST_TERMS * sums if dtype.is_float else MOST_ITEMS)
+    sums = choices.between(1, 4)
+    items = choices.between(2, MOST_TERMS * sums if dtype.is_float else MOST_ITEMS)
     target, source = memories = Memory(0, sums, dtype), Memory(1, items, dtype)
     g, listing = special("gidx0", items), Listing()
     place = modulo(plus(g, choices.below(5)), sums)
     add = UOp(Op.ATOMICADD, at(target.param, place), load(source.param, g))
-    _gated(choices, listing, g, add, between(choices, 0, MOST_DEEP))
-    if chance(choices, 30):
+    _gated(choices, listing, g, add, choices.between(0, MOST_DEEP))
+    if choices.chance(30):
         listing.do(UOp(Op.ATOMICADD, at(target.param, index_const(0)), const(1, dtype)))
     draws = (draw_positive, draw_positive if dtype.is_float else draw_bits)
     data = ([sample(draw, dtype, m.count, choices) for m in memories] for draw in draws)
@@ -114,16 +114,16 @@ def _gated(choices: Choices, listing: Listing, g: UOp, effect: UOp, depth: int) 
     if not depth:
         listing.do(effect)
         return
-    bound = index_const(between(choices, 1, 30))
-    turned = modulo(times(g, between(choices, 1, 5)), 31)
-    gate = pick(choices, (UOp(Op.CMPLT, g, bound), UOp(Op.CMPLT, turned, bound)))
+    bound = index_const(choices.between(1, 30))
+    turned = modulo(times(g, choices.between(1, 5)), 31)
+    gate = choices.pick((UOp(Op.CMPLT, g, bound), UOp(Op.CMPLT, turned, bound)))
     with listing.where(gate):
         _gated(choices, listing, g, effect, depth - 1)
 
 
 def distances(dtype: DType, choices: Choices, index: int) -> Generated:
     """Compute how many bytes lie between elements of one buffer."""
-    n, count = between(choices, 2, 20), between(choices, 2, 9)
+    n, count = choices.between(2, 20), choices.between(2, 9)
     target, source = memories = Memory(0, count, dtypes.uint64), Memory(1, n, dtype)
     g = special("gidx0", count)
     places = [modulo(plus(g, choices.below(n)), n) for _ in range(2)]
@@ -135,7 +135,7 @@ def distances(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def named(choices: Choices, index: int) -> Generated:
     """Run every machine instruction that has a name, on elements of any bits."""
-    n, dtype = between(choices, 5, 70), dtypes.uint32
+    n, dtype = choices.between(5, 70), dtypes.uint32
     target, source = memories = Memory(0, len(ARITY) * n, dtype), Memory(1, n, dtype)
     g, stores = special("gidx0", n), []
     for k, (name, arity) in enumerate(ARITY.items()):
@@ -172,7 +172,7 @@ def accumulated(arg: WmmaArg, choices: Choices, index: int) -> Generated:
     a, b, elements = (load(s.param, _fragment(lane, s.count)) for s in sources)
 
     def constants() -> UOp:
-        number = const(between(choices, 1, 9), arg.dtype_out)
+        number = const(choices.between(1, 9), arg.dtype_out)
         return UOp(Op.STACK, *(number for _ in range(elements.shape[0])))
 
     first, second = (UOp(Op.WMMA, a, b, constants(), arg=arg) for _ in range(2))
@@ -206,7 +206,7 @@ def axes(dtype: DType, choices: Choices, index: int) -> Generated:
     for k in range(FEW):
         groups, items = AXES[(FEW * index + k) % len(AXES)]
         counters = [
-            special(f"{name}{axis}", between(choices, 2, 4))
+            special(f"{name}{axis}", choices.between(2, 4))
             for name, count in (("gidx", groups), ("lidx", items))
             for axis in range(count)
         ]
@@ -229,7 +229,7 @@ def local_gates(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _gates(space: AddrSpace, dtype: DType, choices: Choices) -> Generated:
-    items = between(choices, 3, 6)
+    items = choices.between(3, 6)
     item = special("lidx0" if space is AddrSpace.LOCAL else "gidx0", items)
     source = Memory(1, READ, dtype)
     gates = _on_and_off(item, load(source.param, turned((item,), READ, choices)), choices)
@@ -240,7 +240,7 @@ def _gates(space: AddrSpace, dtype: DType, choices: Choices) -> Generated:
         place = plus(first, k)
         before, new = (load(source.param, turned((item,), READ, choices)) for _ in range(2))
         if k % 2:
-            new = const(between(choices, 1, 9), dtype)
+            new = const(choices.between(1, 9), dtype)
         begun = UOp(Op.AFTER, own, store(at(own, place), before))
         written = UOp(Op.AFTER, own, store(at(begun, place), new, gate))
         result = plus(times(item, len(gates)), k)
@@ -251,7 +251,7 @@ def _gates(space: AddrSpace, dtype: DType, choices: Choices) -> Generated:
 def _on_and_off(item: UOp, element: UOp, choices: Choices) -> list[UOp]:
     """Return gates that are open for no item, for some of them, by data, and for all."""
     items = bound(item)
-    some = between(choices, 1, items - 1)
+    some = choices.between(1, items - 1)
     return [
         UOp(Op.CMPLT, item, index_const(0)),
         UOp(Op.CMPLT, item, index_const(some)),
@@ -274,12 +274,12 @@ def positions(dtype: DType, choices: Choices, index: int) -> Generated:
     calls, memories = [], []
     for k, narrow in enumerate(NARROW):
         most = int(narrow.max) + 1
-        items = between(choices, 5, most // 2)
+        items = choices.between(5, most // 2)
         target, source = Memory(2 * k, most, dtype), Memory(2 * k + 1, most, dtype)
         g = special("gidx0", items)
         down = cast(UOp(Op.SUB, index_const(most - 1), g), narrow)
         up = cast(plus(g, most - items), narrow)
-        one, other = shuffled(choices, (up, down))
+        one, other = choices.shuffled((up, down))
         value = load(Memory(1, most, dtype).param, one)
         body = UOp(Op.SINK, store(at(Memory(0, most, dtype).param, other), value))
         calls.append(UOp(Op.CALL, body, target.argument, source.argument))
@@ -290,15 +290,15 @@ def positions(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _copy(dtype: DType, choices: Choices, index: int) -> Generated:
     """Move elements bit by bit; where a gate is false the result is alt or the old contents."""
-    n = pick(choices, (7, 16, 65))
+    n = choices.pick((7, 16, 65))
     target, source = memories = Memory(0, n, dtype), Memory(1, n, dtype)
     g = special("gidx0", n)
-    step = pick(choices, [k for k in (1, 3, 5, n - 1) if np.gcd(k, n) == 1])
+    step = choices.pick([k for k in (1, 3, 5, n - 1) if np.gcd(k, n) == 1])
     place = modulo(plus(times(g, step), choices.below(n)), n)
     alt = load(source.param, index_const(choices.below(n)))
-    inside = UOp(Op.CMPLT, g, index_const(between(choices, 1, n)))
+    inside = UOp(Op.CMPLT, g, index_const(choices.between(1, n)))
     value = UOp(Op.LOAD, at(source.param, plus(g, 0)), alt, inside)
-    gates = (UOp(Op.CMPNE, place, index_const(choices.below(n))),) if chance(choices, 50) else ()
+    gates = (UOp(Op.CMPNE, place, index_const(choices.below(n))),) if choices.chance(50) else ()
     body = UOp(Op.SINK, store(at(target.param, place), value, *gates))
     data = [values.sample(values.draw_bits, dtype, n, choices) for _ in memories]
     return program(launch(body, *memories), data)
@@ -306,22 +306,22 @@ def _copy(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def branches(dtype: DType, choices: Choices, index: int) -> Generated:
     """List several stores before a branch, in it and in a branch inside, and one after it."""
-    n = between(choices, 5, 33)
+    n = choices.between(5, 33)
     *targets, source = memories = [Memory(slot, n, dtype) for slot in range(4)]
     g, listing = special("gidx0", n), Listing()
     odd = [k for k in range(1, n) if np.gcd(k, n) == 1]
-    turns = [plus(times(g, pick(choices, odd)), choices.below(n)) for _ in range(8)]
+    turns = [plus(times(g, choices.pick(odd)), choices.below(n)) for _ in range(8)]
     # Listed first, so that a branch holds nothing but its stores.
     read = [listing.do(load(source.param, modulo(i, n))) for i in turns]
     places = [listing.do(at(m.param, modulo(i, n))) for m, i in zip(targets, turns, strict=False)]
 
     def write(count: int) -> None:
-        for place in shuffled(choices, places)[:count]:
-            listing.do(store(place, pick(choices, read)))
+        for place in choices.shuffled(places)[:count]:
+            listing.do(store(place, choices.pick(read)))
 
     def gate() -> UOp:
-        turned = modulo(times(g, pick(choices, odd)), n)
-        return UOp(Op.CMPLT, turned, index_const(between(choices, 1, n - 1)))
+        turned = modulo(times(g, choices.pick(odd)), n)
+        return UOp(Op.CMPLT, turned, index_const(choices.between(1, n - 1)))
 
     write(3)
     with listing.where(gate()):
@@ -335,13 +335,13 @@ def branches(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def affine(dtype: DType, choices: Choices, index: int) -> Generated:
     """Divide i * a + c by b, where c may be negative and a and b may have common divisors."""
-    n, each = between(choices, 5, 40), 8
+    n, each = choices.between(5, 40), 8
     i = loop(0, n) if index % 2 else special("gidx0", n)
     target, stores = Memory(0, n * each, dtype), []
     for k in range(each):
-        a, b = (pick(choices, (2, 3, 4, 6, 8, 9, 12)) for _ in range(2))
-        value = plus(times(i, a), between(choices, -11, 11))
-        divided = UOp(pick(choices, FLOOR_DIVISIONS), value, index_const(b))
+        a, b = (choices.pick((2, 3, 4, 6, 8, 9, 12)) for _ in range(2))
+        value = plus(times(i, a), choices.between(-11, 11))
+        divided = UOp(choices.pick(FLOOR_DIVISIONS), value, index_const(b))
         stores.append(store(at(target.param, plus(times(i, each), k)), cast(divided, dtype)))
     effects = UOp(Op.GROUP, *stores)
     body = UOp(Op.SINK, UOp(Op.END, effects, i) if index % 2 else effects)
@@ -350,7 +350,7 @@ def affine(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def counters(dtype: DType, choices: Choices, index: int) -> Generated:
     """Multiply a counter i by large numbers, add up such products, and read at places i * c % m."""
-    n, each, wide = between(choices, 4, 9), 8, dtype if dtype.is_int else dtypes.int64
+    n, each, wide = choices.between(4, 9), 8, dtype if dtype.is_int else dtypes.int64
     i = loop(0, n) if index % 2 else special("gidx0", n)
     target, source = Memory(0, n * each, dtype), Memory(1, READ, dtype)
     products, stores = [], []
@@ -358,8 +358,8 @@ def counters(dtype: DType, choices: Choices, index: int) -> Generated:
     for bits in (30, 31, 32, 40):
         number = (1 << bits) - 1 - choices.below(1 << bits - 2)
         products.append(UOp(Op.MUL, cast(i, wide), const(number, wide)))
-    sums = (UOp(Op.ADD, *shuffled(choices, products)[:2]) for _ in range(2))
-    turns = (modulo(times(i, c), m) for c, m in shuffled(choices, TURNS)[:4])
+    sums = (UOp(Op.ADD, *choices.shuffled(products)[:2]) for _ in range(2))
+    turns = (modulo(times(i, c), m) for c, m in choices.shuffled(TURNS)[:4])
     results = [cast(u, dtype) for u in (*products[:2], *sums)]
     results += [load(source.param, place) for place in turns]
     for k, value in enumerate(results):

@@ -15,7 +15,7 @@ from uop.compiler.stages.optimize.apply import apply
 from uop.compiler.stages.optimize.axes import axes, type_of
 from uop.compiler.stages.optimize.stage import optimize
 from uop.conformance.suite.case import Batch, Source
-from uop.conformance.suite.choices import Choices, between, chance, pick
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.kernel.schedules import NEEDS, with_sequences
@@ -82,13 +82,13 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 
 def _folded(dtype: DType, choices: Choices, index: int) -> Generated:
     """Fold rows times columns, over axes that split, that are padded, and of one element."""
-    m, n, k = (between(choices, 1, 12) for _ in range(3))
+    m, n, k = (choices.between(1, 12) for _ in range(3))
     a, b = param(0, (m, k), dtype), param(1, (n, k), dtype)
-    op = pick(choices, (Op.MUL, Op.ADD))
+    op = choices.pick((Op.MUL, Op.ADD))
     terms = UOp(op, reshape(a, (m, 1, k)), reshape(b, (1, n, k)))
-    order = pick(choices, ((0, 1, 2), (2, 0, 1), (1, 2, 0)))
-    axes = {order.index(2), *([order.index(0)] if chance(choices, 30) else [])}
-    op = pick(choices, (Op.ADD, Op.MUL, Op.MAX))
+    order = choices.pick(((0, 1, 2), (2, 0, 1), (1, 2, 0)))
+    axes = {order.index(2), *([order.index(0)] if choices.chance(30) else [])}
+    op = choices.pick((Op.ADD, Op.MUL, Op.MAX))
     source = _stored(fold(op, permute(terms, order), sorted(axes)), (a, b), choices)
     return with_sequences(source.root, source, choices)
 
@@ -97,18 +97,18 @@ def _tiled(dtype: DType, choices: Choices, index: int) -> Generated:
     """Multiply matrices in groups of rows times columns, each of which reads a row or column of
     tiles together.
     """
-    rows, columns, steps = (between(choices, 2, 4) for _ in range(3))
-    m, n, k = rows * 2 * between(choices, 1, 2), columns * 2, steps * between(choices, 1, 5)
+    rows, columns, steps = (choices.between(2, 4) for _ in range(3))
+    m, n, k = rows * 2 * choices.between(1, 2), columns * 2, steps * choices.between(1, 5)
     a, b = param(0, (m, k), dtype), param(1, (k, n), dtype)
     value = fold(Op.ADD, UOp(Op.MUL, reshape(a, (m, k, 1)), reshape(b, (1, k, n))), (1,))
     source = _stored(value, (a, b), choices)
-    padded: list[Optimization] = [PadTo(2, steps * 3)] if chance(choices, 30) else []
+    padded: list[Optimization] = [PadTo(2, steps * 3)] if choices.chance(30) else []
     sequence = [
         *padded,
         Split(0, 2 * rows, AxisType.LOCAL),
-        Split(1, between(choices, 1, 2), AxisType.UPCAST),
+        Split(1, choices.between(1, 2), AxisType.UPCAST),
         Split(3, 2 * columns, AxisType.LOCAL),
-        Split(4, between(choices, 1, 2), AxisType.UPCAST),
+        Split(4, choices.between(1, 2), AxisType.UPCAST),
         Split(6, steps, AxisType.UNROLL),
     ]
     root = lower(source.root, "optimize", optimizations=[sequence])
@@ -120,8 +120,8 @@ def _multiplied(arg: WmmaArg, choices: Choices, index: int) -> Generated:
     with a tile or several. In every other program warps share what they read.
     """
     shared = index % 2 == 0
-    rows, columns = between(choices, 1, 4), between(choices, 1, 4)
-    steps = between(choices, 2, 4)
+    rows, columns = choices.between(1, 4), choices.between(1, 4)
+    steps = choices.between(2, 4)
     tiles = (4, 4, steps) if shared else (rows, columns, steps)
     m, n, k = (size * count for size, count in zip((arg.m, arg.n, arg.k), tiles, strict=True))
     a, b = param(0, (m, k), arg.dtype_in), param(1, (n, k), arg.dtype_in)
@@ -129,11 +129,11 @@ def _multiplied(arg: WmmaArg, choices: Choices, index: int) -> Generated:
     terms = UOp(Op.MUL, *(cast(x, arg.dtype_out) for x in wide))
     source = _stored(fold(Op.ADD, terms, (2,)), (a, b), choices)
     sequence: list[Optimization] = [MatrixUnit(2, f"m{arg.m}n{arg.n}k{arg.k}")]
-    if not shared and chance(choices, 60):
+    if not shared and choices.chance(60):
         sequence.append(Split(3, steps, AxisType.UNROLL))
     for axis in (1, 0):
         counts = [c for c in range(1, 5) if tiles[axis] % c == 0]
-        upcast, whole = (2, True) if shared else (pick(choices, counts), chance(choices, 50))
+        upcast, whole = (2, True) if shared else (choices.pick(counts), choices.chance(50))
         sequence.append(Split(axis, tiles[axis] if whole else upcast, AxisType.LOCAL))
         sequence.append(Split(axis + 1, upcast, AxisType.UPCAST))
     root = lower(source.root, "optimize", optimizations=[sequence])
@@ -143,13 +143,13 @@ def _multiplied(arg: WmmaArg, choices: Choices, index: int) -> Generated:
 
 def _rows(dtype: DType, choices: Choices, index: int) -> Generated:
     """Fold rows and use each result along its row: the items of a group share both loops."""
-    shape = between(choices, 2, 3), 16 * between(choices, 4, 7)
+    shape = choices.between(2, 3), 16 * choices.between(4, 7)
     x = param(0, shape, dtype)
-    total = fold(pick(choices, (Op.ADD, Op.MAX)), x, (1,))
-    source = _stored(UOp(pick(choices, (Op.MUL, Op.ADD)), x, total), (x,), choices)
-    items, side = pick(choices, (2, 4, 8, 16)), pick(choices, tuple(Side))
+    total = fold(choices.pick((Op.ADD, Op.MAX)), x, (1,))
+    source = _stored(UOp(choices.pick((Op.MUL, Op.ADD)), x, total), (x,), choices)
+    items, side = choices.pick((2, 4, 8, 16)), choices.pick(tuple(Side))
     (kernel,) = calls(lower(source.root, "optimize", optimizations=()))
-    first = [Split(0, shape[0], AxisType.LOCAL)] if chance(choices, 50) else []
+    first = [Split(0, shape[0], AxisType.LOCAL)] if choices.chance(50) else []
     sequence = _with_folds_split(first, kernel.src[0], items, AxisType.GROUP_REDUCE, side)
     root = lower(source.root, "optimize", optimizations=[sequence])
     return program(root, *source.batches, source=source)
@@ -157,12 +157,12 @@ def _rows(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _kept(dtype: DType, choices: Choices, index: int) -> Generated:
     """Fold a costly function along rows, and use it again with the result of its row."""
-    shape = between(choices, 2, 4), 2 * between(choices, 2, 8)
+    shape = choices.between(2, 4), 2 * choices.between(2, 8)
     x = param(0, shape, dtype)
-    value = UOp(Op.EXP2, UOp(Op.ADD, x, fold(Op.MAX, x, (1,))) if chance(choices, 50) else x)
-    terms = UOp(Op.ADD, value, UOp(Op.EXP2, UOp(Op.NEG, x))) if chance(choices, 50) else value
-    total = fold(pick(choices, (Op.ADD, Op.MAX)), terms, (1,))
-    source = _stored(UOp(pick(choices, (Op.DIV, Op.ADD)), value, total), (x,), choices)
+    value = UOp(Op.EXP2, UOp(Op.ADD, x, fold(Op.MAX, x, (1,))) if choices.chance(50) else x)
+    terms = UOp(Op.ADD, value, UOp(Op.EXP2, UOp(Op.NEG, x))) if choices.chance(50) else value
+    total = fold(choices.pick((Op.ADD, Op.MAX)), terms, (1,))
+    source = _stored(UOp(choices.pick((Op.DIV, Op.ADD)), value, total), (x,), choices)
     first = [Split(0, shape[0] if index % 2 else 1, AxisType.UPCAST)]
     kernels = calls(lower(source.root, "optimize", optimizations=()))
     sequences = [_with_folds_split(first, c.src[0], 2, AxisType.UNROLL) for c in kernels]
@@ -187,8 +187,8 @@ def _lengthened(dtype: DType, choices: Choices, index: int) -> Generated:
     A read has two gates then, and so has a store of what a workgroup folds. Only a fold of sums may
     read a zero from outside.
     """
-    shape = (between(choices, 1, 6), between(choices, 2, 6))
-    before = [between(choices, 1, 3), choices.below(2)]
+    shape = (choices.between(1, 6), choices.between(2, 6))
+    before = [choices.between(1, 3), choices.below(2)]
     sizes = tuple(b + s for b, s in zip(before, shape, strict=True))
     a, b = param(0, shape, dtype), param(1, sizes, dtype)
     value = UOp(Op.ADD, pad(a, before, sizes, PadFill.ZERO), b)
@@ -196,7 +196,7 @@ def _lengthened(dtype: DType, choices: Choices, index: int) -> Generated:
     if op is not None:
         value = fold(op, value, (1,))
     source = _stored(value, (a, b), choices)
-    rows, columns = (size + between(choices, 1, 3) for size in sizes)
+    rows, columns = (size + choices.between(1, 3) for size in sizes)
     sequence: list[Optimization] = [PadTo(0, rows), PadTo(1, 2 * columns)]
     if op is not None:
         sequence.append(Split(1, 2, AxisType.GROUP_REDUCE))

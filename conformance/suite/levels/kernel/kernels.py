@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from uop.compiler.pipeline import lower
-from uop.conformance.suite.choices import Choices, between, pick, shuffled
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.random_graph import (
     Flavour,
     flavour_in,
@@ -89,20 +89,20 @@ def _lowered(home: DType, flavour: Flavour, stage: str, choices: Choices, index:
 def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Build loops over outputs, closed by END, around folds by REDUCE; some stores are gated."""
     scalars = Scalars(choices, dtype, vocabulary)
-    outer = [loop(k, between(choices, 1, 6)) for k in range(between(choices, 1, 3))]
+    outer = [loop(k, choices.between(1, 6)) for k in range(choices.between(1, 3))]
     value = scalars.value(outer, 3)
     if not dtype.is_float:
         inner = _loops_of_fold(choices, 9, 5)
-        op = pick(choices, vocabulary.of((Op.ADD, Op.MUL, Op.MAX)))
+        op = choices.pick(vocabulary.of((Op.ADD, Op.MUL, Op.MAX)))
         term = scalars.value([*outer, *inner], 3)
         value = UOp(Op.ADD, UOp(Op.REDUCE, term, *inner, arg=ReduceArg(op)), value)
-    effect = scalars.stored(value, shuffled(choices, outer))
+    effect = scalars.stored(value, choices.shuffled(outer))
     return scalars.program(UOp(Op.SINK, closed(effect, outer)))
 
 
 def _loops_of_fold(choices: Choices, first: int, most: int) -> list[UOp]:
-    ids = range(first, first + between(choices, 1, 2))
-    return [loop(k, between(choices, 1, most), AxisType.REDUCE) for k in ids]
+    ids = range(first, first + choices.between(1, 2))
+    return [loop(k, choices.between(1, most), AxisType.REDUCE) for k in ids]
 
 
 def _registers(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
@@ -126,9 +126,9 @@ def _rendered(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
 def _folding(scalars: Scalars) -> UOp:
     """Build accumulators side by side in one register buffer; the loops write them in turn."""
     choices = scalars.choices
-    items = [special(f"gidx{k}", between(choices, 1, 6)) for k in range(between(choices, 1, 2))]
+    items = [special(f"gidx{k}", choices.between(1, 6)) for k in range(choices.between(1, 2))]
     loops = _loops_of_fold(choices, 0, 4)
-    width = between(choices, 1, 3)
+    width = choices.between(1, 3)
     acc = register(0, width, scalars.dtype)
     places = [index_const(k) for k in range(width)]
     starts = [store(at(acc, k), scalars.value(items, 1)) for k in places]
@@ -146,7 +146,7 @@ def _folding(scalars: Scalars) -> UOp:
 def _chain(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Build two kernels: the second reads, in another order, what the first has written."""
     scalars = Scalars(choices, dtype, vocabulary)
-    g = special("gidx0", between(choices, 2, 40))
+    g = special("gidx0", choices.between(2, 40))
     first = UOp(Op.SINK, scalars.stored(scalars.value([g], 2), [g], gated=False))
     written = scalars.memories[0]
     call = UOp(Op.CALL, first, *(m.argument for m in scalars.memories))
@@ -165,7 +165,7 @@ def _twice(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     One output is updated in place, and the second run may take the outputs in the other order.
     """
     scalars = Scalars(choices, dtype, vocabulary)
-    n = between(choices, 2, 40)
+    n = choices.between(2, 40)
     summed, copied, source = memories = [Memory(slot, n, dtype) for slot in range(3)]
     scalars.memories[1:] = [source, source]
     g = special("gidx0", n)
@@ -177,7 +177,7 @@ def _twice(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
         store(at(copied.param, g), load(source.param, turned)),
     )
     first = UOp(Op.CALL, body, *(m.argument for m in memories))
-    places = [UOp(Op.AFTER, m.argument, first) for m in shuffled(choices, [summed, copied])]
+    places = [UOp(Op.AFTER, m.argument, first) for m in choices.shuffled([summed, copied])]
     return scalars.on_data(UOp(Op.SINK, UOp(Op.CALL, body, *places, source.argument)))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Generated
 from uop.conformance.suite.levels.kernel.scalar import (
@@ -44,7 +44,7 @@ def effects(dtype: DType, choices: Choices, index: int) -> Generated:
     """
     types = FORMS[0 if index < 2 else choices.below(len(FORMS))]
     nests = Nests(choices, dtype, types, skips=bool(index % 2))
-    bounds = shuffled(choices, (0, 0, 1, between(choices, 2, 4)))
+    bounds = choices.shuffled((0, 0, 1, choices.between(2, 4)))
     body = UOp(Op.GROUP, *(nests.nest(n, ()) for n in bounds))
     closers = () if nests.item.op is Op.SPECIAL else (nests.item,)
     root = launch(UOp(Op.SINK, closed(body, closers)), *nests.memories)
@@ -81,28 +81,28 @@ class Nests:
     loops: int = 1
 
     def __post_init__(self) -> None:
-        items, kind = between(self.choices, 2, 4), self.types.items
+        items, kind = self.choices.between(2, 4), self.types.items
         self.item = special("gidx0", items) if kind is None else loop(0, items, kind)
         sizes = (PLACES * items, READ)
         self.memories = tuple(Memory(slot, n, self.dtype) for slot, n in enumerate(sizes))
 
     def nest(self, count: int, around: tuple[UOp, ...]) -> UOp:
         """Return a loop around two effects, and around another loop where there is none yet."""
-        counter = self._counter(count, pick(self.choices, self.types.loops))
+        counter = self._counter(count, self.choices.pick(self.types.loops))
         self.loops += 1
         loops = (*around, counter)
         group = [self.effect(loops) for _ in range(2)]
-        if not around and chance(self.choices, 50):
+        if not around and self.choices.chance(50):
             group.insert(self.choices.below(3), self.nest(self.choices.below(4), loops))
         return UOp(Op.END, UOp(Op.GROUP, *group), counter)
 
     def _counter(self, count: int, kind: AxisType) -> UOp:
         """Return a loop, of no iteration in some of the items."""
         counter = loop(self.loops, count, kind)
-        if not self.skips or kind in EXPANDED or chance(self.choices, 50):
+        if not self.skips or kind in EXPANDED or self.choices.chance(50):
             return counter
-        some = UOp(Op.CMPLT, self.item, index_const(between(self.choices, 1, 2)))
-        bounds = shuffled(self.choices, (index_const(0), index_const(max(count, 1))))
+        some = UOp(Op.CMPLT, self.item, index_const(self.choices.between(1, 2)))
+        bounds = self.choices.shuffled((index_const(0), index_const(max(count, 1))))
         return counter.with_src([UOp(Op.WHERE, some, *bounds)])
 
     def effect(self, loops: tuple[UOp, ...]) -> UOp:
@@ -111,12 +111,12 @@ class Nests:
         target, source = (memory.param for memory in self.memories)
         element = load(source, turned((self.item, *loops), READ, self.choices))
         before = load(UOp(Op.AFTER, target, *loops), place)
-        number = const(between(self.choices, 1, 9), self.dtype)
-        value = pick(self.choices, (number, element, UOp(Op.ADD, before, number)))
+        number = const(self.choices.between(1, 9), self.dtype)
+        value = self.choices.pick((number, element, UOp(Op.ADD, before, number)))
         gates: tuple[UOp, ...] = ()
-        if chance(self.choices, 30):
-            counter = pick(self.choices, (self.item, *loops))
-            gates = (UOp(Op.CMPLT, counter, index_const(between(self.choices, 1, 2))),)
+        if self.choices.chance(30):
+            counter = self.choices.pick((self.item, *loops))
+            gates = (UOp(Op.CMPLT, counter, index_const(self.choices.between(1, 2))),)
         return store(at(target, place), value, *gates)
 
     def _place(self, at_once: Sequence[UOp]) -> UOp:
@@ -138,29 +138,29 @@ def folds(dtype: DType, choices: Choices, index: int) -> Generated:
     outputs, unrolled = ((AxisType.GLOBAL, AxisType.UNROLL), (AxisType.LOOP, AxisType.REDUCE))[
         index % 2
     ]
-    around = [loop(k, between(choices, 2, 3), outputs) for k in range(2)]
+    around = [loop(k, choices.between(2, 3), outputs) for k in range(2)]
     values = []
     for k, op in enumerate(FOLDS):
         kinds = [AxisType.REDUCE] * 4
         kinds[(0, 2, 3)[k]] = unrolled
         loops = [
-            loop(2 + j, between(choices, 5, 7) if kind is AxisType.UNROLL else 2, kind)
+            loop(2 + j, choices.between(5, 7) if kind is AxisType.UNROLL else 2, kind)
             for j, kind in enumerate(kinds)
         ]
         outer, inner = loops[:2], loops[2:]
         deep = _fold(op, _element(dtype, (*around, *outer, *inner), choices), inner, choices)
         element = _element(dtype, (*around, *outer), choices)
-        other = UOp(pick(choices, (Op.ADD, Op.MUL)), deep, element)
-        values.append(_fold(pick(choices, (Op.ADD, Op.MAX)), other, outer, choices))
+        other = UOp(choices.pick((Op.ADD, Op.MUL)), deep, element)
+        values.append(_fold(choices.pick((Op.ADD, Op.MAX)), other, outer, choices))
     return _kernels(dtype, values, around, choices)
 
 
 def shared_folds(dtype: DType, choices: Choices, index: int) -> Generated:
     """Let work items share folds, several folds in a workgroup."""
     kinds = (AxisType.GLOBAL, AxisType.LOCAL, AxisType.LOCAL)
-    around = [loop(k, between(choices, 2, 3), kind) for k, kind in enumerate(kinds)]
-    shared = loop(3, between(choices, 2, 4), AxisType.GROUP_REDUCE)
-    own = loop(4, between(choices, 2, 5), AxisType.REDUCE)
+    around = [loop(k, choices.between(2, 3), kind) for k, kind in enumerate(kinds)]
+    shared = loop(3, choices.between(2, 4), AxisType.GROUP_REDUCE)
+    own = loop(4, choices.between(2, 5), AxisType.REDUCE)
     values = []
     for op, inner in ((Op.ADD, [shared]), (Op.MAX, [shared, own]), (Op.MUL, [shared, own])):
         term = _element(dtype, (*around, *inner), choices)
@@ -169,7 +169,7 @@ def shared_folds(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _fold(op: Op, value: UOp, loops: Sequence[UOp], choices: Choices) -> UOp:
-    return UOp(Op.REDUCE, value, *shuffled(choices, loops), arg=ReduceArg(op))
+    return UOp(Op.REDUCE, value, *choices.shuffled(loops), arg=ReduceArg(op))
 
 
 def _element(dtype: DType, counters: Sequence[UOp], choices: Choices) -> UOp:

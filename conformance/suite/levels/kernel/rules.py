@@ -12,7 +12,7 @@ from functools import cache
 
 from uop.compiler.rewriting.patterns import BOOLS, PLACE, Pattern, patterns
 from uop.compiler.rewriting.rules import RULES
-from uop.conformance.suite.choices import Choices, pick
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.kernel.scalar import (
     KERNEL_OPS,
@@ -81,7 +81,7 @@ def _program(lefts: Sequence[Pattern], dtype: DType, choices: Choices, index: in
     for pattern in lefts:
         chosen = list(pattern.constants(NUMBERS))
         for _ in range(min(DRAWN, len(chosen))):
-            effect = kernel.effect(pattern, pick(choices, chosen), len(effects))
+            effect = kernel.effect(pattern, choices.pick(chosen), len(effects))
             if effect is not None:
                 effects.append(effect)
     body = UOp(Op.SINK, closed(UOp(Op.GROUP, *effects), kernel.counters[1:]))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from uop.conformance.suite.choices import Choices, between, chance, pick
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Generated, program
 from uop.conformance.suite.levels.nodes import buffer, cast, dims, store
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
@@ -89,7 +89,7 @@ def turned(counters: Iterable[UOp], count: int, choices: Choices) -> UOp:
     """Return an index inside so many elements that depends on each of these counters."""
     total = index_const(choices.below(count))
     for counter in counters:
-        total = UOp(Op.ADD, total, times(counter, between(choices, 1, 7)))
+        total = UOp(Op.ADD, total, times(counter, choices.between(1, 7)))
     return modulo(total, count)
 
 
@@ -128,7 +128,7 @@ class Scalars:
     memories: list[Memory] = field(init=False)
 
     def __post_init__(self) -> None:
-        sizes = (0, *(between(self.choices, 5, 40) for _ in range(2)))
+        sizes = (0, *(self.choices.between(5, 40) for _ in range(2)))
         self.memories = [Memory(slot, n, self.dtype) for slot, n in enumerate(sizes)]
 
     @property
@@ -139,7 +139,7 @@ class Scalars:
         return self.vocabulary.of(ops, self.dtype) or self.vocabulary.of(ops)
 
     def op(self) -> Op:
-        return pick(self.choices, self.ops)
+        return self.choices.pick(self.ops)
 
     def place(self, variables: Iterable[UOp], count: int) -> UOp:
         """Return an index that depends on some variables, inside `count` elements."""
@@ -150,12 +150,12 @@ class Scalars:
 
     def small(self, low: int, high: int) -> UOp:
         """Return a constant between two numbers."""
-        return const(between(self.choices, low, high), self.dtype)
+        return const(self.choices.between(low, high), self.dtype)
 
     def element(self, variables: Sequence[UOp]) -> UOp:
         """Read an element of a memory, or a small number where a gate keeps the index inside."""
-        choices, source = self.choices, self.memories[between(self.choices, 1, 2)]
-        if chance(choices, 60) or not self.vocabulary.has(Op.CMPLT):
+        choices, source = self.choices, self.memories[self.choices.between(1, 2)]
+        if choices.chance(60) or not self.vocabulary.has(Op.CMPLT):
             return load(source.param, self.place(variables, source.count))
         beyond = self.place(variables, 2 * source.count)
         gate = UOp(Op.CMPLT, beyond, index_const(source.count))
@@ -174,7 +174,7 @@ class Scalars:
             return UOp(Op.WHERE, UOp(Op.CMPLT, a, b), self.value(variables, depth - 1), b)
         others = self.vocabulary.of_dtypes((dtypes.int32, dtypes.uint8, dtypes.int64))
         if kind == 6 and not self.dtype.is_float and others and has(Op.CAST):
-            return UOp(Op.ADD, cast(cast(a, pick(choices, others)), self.dtype), b)
+            return UOp(Op.ADD, cast(cast(a, choices.pick(others)), self.dtype), b)
         if kind == 6 and has(Op.WHERE, Op.CMPNE):
             return UOp(Op.WHERE, UOp(Op.CMPNE, a, b), a, b)
         return UOp(self.op(), a, self.small(1, 9))
@@ -185,7 +185,7 @@ class Scalars:
         self.memories[0] = Memory(0, prod(bound(v) for v in variables) + shift, self.dtype)
         target = at(self.memories[0].param, plus(flat(variables), shift))
         gates: tuple[UOp, ...] = ()
-        if gated and chance(self.choices, 40) and self.vocabulary.has(Op.CMPLT):
+        if gated and self.choices.chance(40) and self.vocabulary.has(Op.CMPLT):
             limit = self.small(0, 9)
             gates = (UOp(Op.CMPLT, self.element(variables), limit),)
         return store(target, value, *gates)

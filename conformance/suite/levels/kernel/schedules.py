@@ -14,7 +14,7 @@ from uop.compiler.stages.optimize.apply import apply
 from uop.compiler.stages.optimize.axes import axes, type_of
 from uop.compiler.stages.optimize.stage import optimize
 from uop.conformance.suite.case import Source
-from uop.conformance.suite.choices import Choices, between, chance, pick
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.random_graph import (
     Flavour,
     batches,
@@ -74,7 +74,7 @@ def random_sequence(choices: Choices, body: UOp) -> tuple[Optimization, ...]:
     """Return random optimizations that a kernel allows, one after the other."""
     sequence: list[Optimization] = []
     optimized = body
-    for _ in range(between(choices, 1, STEPS)):
+    for _ in range(choices.between(1, STEPS)):
         order = axes(optimized)
         optimization = _random(choices, order) if order else NoLocals()
         if not _fits(optimization, order):
@@ -95,15 +95,15 @@ def _random(choices: Choices, order: Sequence[UOp]) -> Optimization:
     if kind == 0:
         return NoLocals()
     if kind < 3:
-        return PadTo(axis, between(choices, 2, 5))
+        return PadTo(axis, choices.between(2, 5))
     if kind < 5:
         return Swap(axis, choices.below(len(order)))
     targets = [t for t, origin in SPLIT_FROM.items() if type_of(order[axis]) in origin.types]
     if not targets:
         return PadTo(axis, 2)
-    target = pick(choices, targets)
-    factor = pick(choices, [k for k in range(1, bound + 1) if bound % k == 0] or [1])
-    return Split(axis, factor, target, pick(choices, tuple(Side)))
+    target = choices.pick(targets)
+    factor = choices.pick([k for k in range(1, bound + 1) if bound % k == 0] or [1])
+    return Split(axis, factor, target, choices.pick(tuple(Side)))
 
 
 def _fits(opt: Optimization, order: Sequence[UOp]) -> bool:
@@ -132,7 +132,7 @@ def _cut(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generat
 
     def cut(u: UOp, src: list[UOp]) -> UOp:
         is_value = u.declaration.is_elementwise or u.op is Op.REDUCE
-        cuts = is_value and u.shape and chance(choices, 30)
+        cuts = is_value and u.shape and choices.chance(30)
         return UOp(Op.CONTIGUOUS, u.with_src(src)) if cuts else u.with_src(src)
 
     return with_sequences(rebuild(source.root, cut), source, choices)
@@ -149,12 +149,12 @@ def _called(home: DType, flavour: Flavour, choices: Choices, index: int) -> Gene
 
     def by_kernels(u: UOp, operands: list[UOp]) -> UOp:
         rebuilt = over(u, operands)
-        if u.declaration.is_elementwise and chance(choices, 40):
+        if u.declaration.is_elementwise and choices.chance(40):
             known = [growth.value(v) for v in (u, *u.src) if v in growth.known]
             # An absent element leaves a buffer as it was, and nothing was written there before.
             if len(known) > len(u.src) and all(v.invalid is None for v in known):
                 target = growth.blank(u.dtype, u.shape)
-                rebuilt = _by_kernel(rebuilt, target, in_place=chance(choices, 50))
+                rebuilt = _by_kernel(rebuilt, target, in_place=choices.chance(50))
         return rebuilt
 
     root = rebuild(graph, by_kernels, outside_bodies)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import gcd
 
-from uop.conformance.suite.choices import Choices, between, chance, pick, weighted
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Generated
 from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.conformance.suite.levels.kernel.scalar import (
@@ -41,8 +41,8 @@ COUNTERS = 3
 def workgroup(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Build groups of a few items: phases with a barrier between them, then a store for each."""
     writer = Writer(choices, dtype, vocabulary)
-    for _ in range(between(choices, 2, PHASES)):
-        weighted(choices, TABLE)(writer)
+    for _ in range(choices.between(2, PHASES)):
+        choices.weighted(TABLE)(writer)
         writer.listing.barrier()
     return writer.program()
 
@@ -62,9 +62,9 @@ class Writer:
 
     def __post_init__(self) -> None:
         self.scalars = Scalars(self.choices, self.dtype, self.vocabulary)
-        items, groups = between(self.choices, 2, 8), between(self.choices, 1, 4)
+        items, groups = self.choices.between(2, 8), self.choices.between(1, 4)
         self.counters = [special("gidx0", groups), special("lidx0", items)]
-        self.words = items * between(self.choices, 1, 2)
+        self.words = items * self.choices.between(1, 2)
         for k in range(2):
             self.store(self.own, index_const(k), self.value(1))
         for k in range(self.words // items):
@@ -100,9 +100,9 @@ class Writer:
 
     def gate(self) -> UOp:
         """Return a gate by the number of the item or the group, or by data."""
-        if chance(self.choices, 50):
-            counter = pick(self.choices, self.counters)
-            return UOp(Op.CMPLT, counter, index_const(between(self.choices, 1, 4)))
+        if self.choices.chance(50):
+            counter = self.choices.pick(self.counters)
+            return UOp(Op.CMPLT, counter, index_const(self.choices.between(1, 4)))
         limit = self.scalars.small(1, 60)
         return UOp(Op.CMPLT, self.scalars.element(self.counters), limit)
 
@@ -115,12 +115,12 @@ class Writer:
 
     def scatter(self) -> None:
         """Let each item write an element of its own, some of them only where a gate is true."""
-        step = pick(self.choices, [k for k in range(1, self.words) if gcd(k, self.words) == 1])
+        step = self.choices.pick([k for k in range(1, self.words) if gcd(k, self.words) == 1])
         turned = plus(times(self.item, step), self.choices.below(self.words))
         mine = self.load_now(self.own, index_const(self.choices.below(2)))
         place = at(self.shared, modulo(turned, self.words))
         effect = store(place, UOp(Op.ADD, mine, self.value(1)))
-        if chance(self.choices, 40):
+        if self.choices.chance(40):
             with self.listing.where(self.gate()):
                 self.listing.do(effect)
         else:
@@ -130,13 +130,13 @@ class Writer:
         """Branch: some items run statements, and some of those run more of them."""
         with self.listing.where(self.gate()):
             self.fold()
-            if chance(self.choices, 50):
+            if self.choices.chance(50):
                 with self.listing.where(self.gate()):
                     self.fold()
 
     def rounds(self) -> None:
         """Build a loop in which all items write, wait, read and wait."""
-        counter = loop(self.loops, between(self.choices, 1, 3))
+        counter = loop(self.loops, self.choices.between(1, 3))
         self.loops += 1
         with self.listing.each(counter):
             self.counters.append(counter)
@@ -151,7 +151,7 @@ class Writer:
         if self.dtype.is_float:
             self.fold()  # A sum of floats in no order has more than one result.
             return
-        target, count = pick(self.choices, (
+        target, count = self.choices.pick((
             (self.shared, self.words), (self.counted.param, self.counted.count),
         ))  # fmt: skip
         place = at(target, self.scalars.place(self.counters, count))

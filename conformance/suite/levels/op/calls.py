@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, between, data_key, pick, words
+from uop.conformance.suite.choices import Choices, words
 from uop.conformance.suite.levels.group import Generated, Group, copying, group, program
 from uop.conformance.suite.levels.nodes import bitcast, call, constant, member, outputs, shrink
 from uop.conformance.suite.levels.op.movement import random_flip, random_permute, random_reshape
@@ -43,7 +43,7 @@ def _ordinary(dtype: DType, shape: Shape, choices: Choices) -> list[Array]:
 
 def _function(dtype: DType, choices: Choices, index: int) -> Generated:
     """Call one function twice with its arguments in both orders; every result is used."""
-    shape: Shape = pick(choices, ((4, 4), (3, 5), (9,)))
+    shape: Shape = choices.pick(((4, 4), (3, 5), (9,)))
     body = _body(choices, dtype, shape)
     x, y = _two_inputs(dtype, shape)
     root = outputs(*call(body, x, y), *call(body, y, x))
@@ -52,7 +52,7 @@ def _function(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _nested(dtype: DType, choices: Choices, index: int) -> Generated:
     """Call a function that calls another: their PARAMs of one slot are different inputs."""
-    shape: Shape = pick(choices, ((4, 4), (9,)))
+    shape: Shape = choices.pick(((4, 4), (9,)))
     inner = _body(choices, dtype, shape)
     a, b = _two_inputs(dtype, shape)
     outer = (UOp(Op.MAX, call(inner, b, a)[0], b), a)
@@ -62,7 +62,7 @@ def _nested(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _tuple(dtype: DType, choices: Choices, index: int) -> Generated:
     """Return several outputs: one that is an input, one without elements, one twice."""
-    shape: Shape = pick(choices, ((3, 4), (5,), (2, 65)))
+    shape: Shape = choices.pick(((3, 4), (5,), (2, 65)))
     a = param(0, shape, dtype)
     empty = shrink(a, (0,) * len(shape), (0, *shape[1:]))
     moved = random_permute(choices, a)
@@ -72,7 +72,7 @@ def _tuple(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _gettuple(dtype: DType, choices: Choices, index: int) -> Generated:
     """Select a member of a TUPLE that no function returns."""
-    shape: Shape = pick(choices, ((3, 4), (5,)))
+    shape: Shape = choices.pick(((3, 4), (5,)))
     a, b = _two_inputs(dtype, shape)
     packed = outputs(random_flip(choices, b), a)
     root = UOp(Op.STACK, member(packed, 1), member(packed, 0))
@@ -94,8 +94,8 @@ def _const(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _binary(dtype: DType, choices: Choices, index: int) -> Generated:
     """Read bytes in the graph as the dtype, and an input."""
-    n = between(choices, 1, 40)
-    raw = words(data_key(choices), n).tobytes()[: n * dtype.itemsize]
+    n = choices.between(1, 40)
+    raw = words(choices.data_key(), n).tobytes()[: n * dtype.itemsize]
     data = bitcast(UOp(Op.BINARY, arg=BinaryArg(raw)), dtype)
     inputs = param(0, (n,), dtypes.bool), param(1, (n,), dtype)
     root = outputs(UOp(Op.WHERE, inputs[0], data, inputs[1]), data)

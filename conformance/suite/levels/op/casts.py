@@ -8,7 +8,7 @@ import numpy as np
 
 from uop.conformance.suite import values
 from uop.conformance.suite.boundaries import around_ties
-from uop.conformance.suite.choices import Choices, data_key, pick
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import bitcast, cast, constant, outputs
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, draw_positive, sample
@@ -69,7 +69,7 @@ def _cast_edges(source: DType, target: DType, choices: Choices, index: int) -> G
         batches = [b >> np.uint64(1) for b in batches]
     constants = [batches[0][choices.below(n)] for _ in range(3)]
     if source.is_float:
-        constants[0] = np_dtype(source).type(pick(choices, UNEVEN))
+        constants[0] = np_dtype(source).type(choices.pick(UNEVEN))
     operands = [param(0, (n,), source), *(constant(value, source) for value in constants)]
     return program(outputs(*(cast(u, target) for u in operands)), *([b] for b in batches))
 
@@ -121,11 +121,11 @@ def _cast_all(source: DType, target: DType, choices: Choices, index: int) -> Gen
 def _bitcast_edges(source: DType, target: DType, choices: Choices, index: int) -> Generated:
     """Bitcast all special values and any bits, NaN payloads included, in whole target elements."""
     last = 8 * (1 + choices.below(3))
-    shape: Shape = pick(choices, ((1, last), (2, 3, last), (5, last), (0, last)))
+    shape: Shape = choices.pick(((1, last), (2, 3, last), (5, last), (0, last)))
     if index == 0:
         shape = (-(-len(values.specials(source)) // last), last)
     n = int(np.prod(shape))
-    batches = [_bytes_for(source, target, n, data_key(choices), k) for k in range(3)]
+    batches = [_bytes_for(source, target, n, choices.data_key(), k) for k in range(3)]
     root = bitcast(param(0, shape, source), target)
     return program(root, *([b.reshape(shape)] for b in batches))
 

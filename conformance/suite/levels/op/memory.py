@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Generated, Group, copying, group, program
 from uop.conformance.suite.levels.nodes import (
     after,
@@ -57,7 +57,7 @@ def groups() -> Iterator[Group]:
 
 
 def _data(dtype: DType, shape: Shape, choices: Choices) -> Array:
-    return sample(pick(choices, (draw_mixed, draw_bits, draw_special)), dtype, shape, choices)
+    return sample(choices.pick((draw_mixed, draw_bits, draw_special)), dtype, shape, choices)
 
 
 def _shape(choices: Choices, index: int) -> Shape:
@@ -104,7 +104,7 @@ def _load_gated(dtype: DType, choices: Choices, index: int) -> Generated:
         return program(UOp(Op.LOAD, source, alt), data)
     gate = param(2, shape, dtypes.bool)
     data.append(_data(dtypes.bool, shape, choices))
-    if chance(choices, 50):
+    if choices.chance(50):
         gate = UOp(Op.CMPNE, gate, flip_all(gate))
     return program(UOp(Op.LOAD, source, alt, gate), data)
 
@@ -114,7 +114,7 @@ def _buffer(dtype: DType, choices: Choices, index: int) -> Generated:
     shape = _shape(choices, index)
     source = buffer(0, shape, dtype)
     views = list(VIEWS.values())
-    view = pick(choices, views)(choices, pick(choices, views)(choices, source))
+    view = choices.pick(views)(choices, choices.pick(views)(choices, source))
     root = outputs(UOp(Op.CONTIGUOUS, source), UOp(Op.CONTIGUOUS, view))
     return program(root, [_data(dtype, shape, choices)])
 
@@ -132,17 +132,17 @@ def _store(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _store_view(dtype: DType, choices: Choices, index: int) -> Generated:
     """Store through one or two views; what they do not reach stays."""
-    shape: Shape = pick(choices, (*FEW_SHAPES, (4, 33)))
+    shape: Shape = choices.pick((*FEW_SHAPES, (4, 33)))
     target = TARGETS[index % len(TARGETS)](choices, buffer(1, shape, dtype))
-    if chance(choices, 60):
-        target = pick(choices, TARGETS)(choices, target)
+    if choices.chance(60):
+        target = choices.pick(TARGETS)(choices, target)
     root = UOp(Op.SINK, store(target, param(0, target.shape, dtype)))
     return program(root, [_data(dtype, s, choices) for s in (target.shape, shape)])
 
 
 def _store_absent(dtype: DType, choices: Choices, index: int) -> Generated:
     """Store a value whose absent elements leave the buffer as it was."""
-    shape = pick(choices, FEW_SHAPES)
+    shape = choices.pick(FEW_SHAPES)
     value = random_pad(choices, param(0, shape, dtype), PadFill.INVALID)
     root = UOp(Op.SINK, store(buffer(1, value.shape, dtype), value))
     return program(root, [_data(dtype, s, choices) for s in (shape, value.shape)])
@@ -150,7 +150,7 @@ def _store_absent(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _after(dtype: DType, choices: Choices, index: int) -> Generated:
     """Write, then write over a part, then read: the order decides."""
-    shape = pick(choices, FEW_SHAPES)
+    shape = choices.pick(FEW_SHAPES)
     first = after(buffer(1, shape, dtype), param(0, shape, dtype))
     part = random_shrink(choices, first)
     second = UOp(Op.AFTER, first, store(part, param(2, part.shape, dtype)))
@@ -164,10 +164,10 @@ def _slices(dtype: DType, choices: Choices, index: int) -> Generated:
     """Store into two slices of a buffer, one after the other; the slices overlap."""
     effects, slots = [], count()
     for columns in range(1, 5):
-        n = between(choices, 5, 9)
+        n = choices.between(5, 9)
         target = buffer(next(slots), (n, columns), dtype)
-        for start in shuffled(choices, range(3))[:2]:
-            size = between(choices, 3, n - start)
+        for start in choices.shuffled(range(3))[:2]:
+            size = choices.between(3, n - start)
             part = shrink(target, (start, 0), (size, columns))
             effect = store(part, param(next(slots), part.shape, dtype))
             target = UOp(Op.AFTER, target, effect)
@@ -179,7 +179,7 @@ def _slices(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _read_modify_write(dtype: DType, choices: Choices, index: int) -> Generated:
     """Store a value that reads the same buffer: it is complete before the write."""
-    shape: Shape = pick(choices, ((7,), (3, 4), (16,)))
+    shape: Shape = choices.pick(((7,), (3, 4), (16,)))
     target = buffer(0, shape, dtype)
     flipped = flip_all(target)
     value = UOp(Op.MAX, target, flipped) if index % 2 else flipped
@@ -208,14 +208,14 @@ def _sink(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _staged(dtype: DType, choices: Choices, index: int) -> Generated:
     """Store what is read along loops, half of equal lengths: ids have another order than axes."""
-    sizes = [3, 3, 3] if index % 2 == 0 else [between(choices, 2, 4) for _ in range(3)]
+    sizes = [3, 3, 3] if index % 2 == 0 else [choices.between(2, 4) for _ in range(3)]
     kinds = (AxisType.LOOP, AxisType.GLOBAL)
-    ids = shuffled(choices, range(5))
+    ids = choices.shuffled(range(5))
     loops = [
-        UOp(Op.RANGE, index_const(n), arg=RangeArg(id, pick(choices, kinds)))
+        UOp(Op.RANGE, index_const(n), arg=RangeArg(id, choices.pick(kinds)))
         for id, n in zip(ids, sizes, strict=False)
     ]
-    order = shuffled(choices, range(3))
+    order = choices.shuffled(range(3))
     t = param(0, tuple(sizes[k] for k in order), dtype)
     element = UOp(Op.INDEX, t, *(loops[k] for k in order))
     data = [sample(draw, dtype, t.shape, choices) for draw in (draw_ordinary, draw_bits)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import Generated, Group, copying, group, program
 from uop.conformance.suite.values import (
@@ -55,12 +55,12 @@ def groups() -> Iterator[Group]:
 
 
 def random_permute(choices: Choices, t: UOp) -> UOp:
-    return nodes.permute(t, shuffled(choices, range(len(t.shape))))
+    return nodes.permute(t, choices.shuffled(range(len(t.shape))))
 
 
 def random_flip(choices: Choices, t: UOp) -> UOp:
     """Flip at least one axis, where there is one."""
-    flags = [chance(choices, 50) for _ in t.shape]
+    flags = [choices.chance(50) for _ in t.shape]
     if flags and not any(flags):
         flags[choices.below(len(flags))] = True
     return nodes.flip(t, flags)
@@ -71,14 +71,14 @@ def random_reshape(choices: Choices, t: UOp) -> UOp:
     left = prod(t.shape)
     shape: list[int] = []
     while left > 1 and len(shape) < 3:
-        factor = pick(choices, [f for f in (left, 2, 3, 5, 7) if left % f == 0])
+        factor = choices.pick([f for f in (left, 2, 3, 5, 7) if left % f == 0])
         shape.append(factor)
         left //= factor
     if left != 1:
         shape.append(left)
-    if not shape or chance(choices, 30):
+    if not shape or choices.chance(30):
         shape.insert(choices.below(len(shape) + 1), 1)
-    if not t.shape and chance(choices, 50):
+    if not t.shape and choices.chance(50):
         shape = []
     return nodes.reshape(t, shape)
 
@@ -87,11 +87,11 @@ def random_expand(choices: Choices, t: UOp) -> UOp:
     """Lengthen the axes of size 1; a value without one gets one in front."""
     if 1 not in t.shape:
         t = nodes.reshape(t, (1, *t.shape))
-    return nodes.expand(t, (between(choices, 1, 4) if s == 1 else s for s in t.shape))
+    return nodes.expand(t, (choices.between(1, 4) if s == 1 else s for s in t.shape))
 
 
 def random_shrink(choices: Choices, t: UOp) -> UOp:
-    sizes = [between(choices, min(s, 1), s) for s in t.shape]
+    sizes = [choices.between(min(s, 1), s) for s in t.shape]
     return nodes.shrink(t, random_offset(choices, sizes, t.shape), sizes)
 
 
@@ -104,7 +104,7 @@ def random_slice(choices: Choices, t: UOp) -> UOp:
     """Shrink to elements at any distance from the ends."""
     n = prod(t.shape)
     offset = choices.below(n + 1)
-    size = between(choices, min(1, n - offset), n - offset)
+    size = choices.between(min(1, n - offset), n - offset)
     return UOp(Op.SLICE, t, index_const(offset), arg=SliceArg(size, t.dtype))
 
 
@@ -147,7 +147,7 @@ def _view(view: View, dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _below(view: View, dtype: DType, choices: Choices, index: int) -> Generated:
     """Build each view of a view of this op."""
-    shape: Shape = pick(choices, ((3, 3), (2, 1, 3), (5,), (1, 3, 2, 1, 2)))
+    shape: Shape = choices.pick(((3, 3), (2, 1, 3), (5,), (1, 3, 2, 1, 2)))
     first = view(choices, param(0, shape, dtype))
     root = nodes.outputs(*(second(choices, first) for second in VIEWS.values()))
     return program(root, [sample(draw_bits, dtype, shape, choices)])
@@ -155,7 +155,7 @@ def _below(view: View, dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _consumed(dtype: DType, choices: Choices, index: int) -> Generated:
     """Build a PAD of which few absent elements reach the result: by WHERE, REDUCE or STORE."""
-    shape: Shape = pick(choices, ((3, 4), (7,), (2, 3, 2), (16,)))
+    shape: Shape = choices.pick(((3, 4), (7,), (2, 3, 2), (16,)))
     padded = random_pad(choices, param(0, shape, dtype), PadFill.INVALID)
     draws = (draw_ordinary, draw_mixed)
     batches = [[sample(d, dtype, s, choices) for s in (shape, padded.shape)] for d in draws]
@@ -166,7 +166,7 @@ def _consumed(dtype: DType, choices: Choices, index: int) -> Generated:
             root = UOp(Op.WHERE, nodes.inside(padded), shifted, param(1, padded.shape, dtype))
         case 1:
             first = choices.below(len(shape))
-            root = nodes.fold(pick(choices, (Op.MAX, Op.ADD)), shifted, range(first, len(shape)))
+            root = nodes.fold(choices.pick((Op.MAX, Op.ADD)), shifted, range(first, len(shape)))
         case 2:
             root = UOp(Op.SINK, nodes.store(nodes.buffer(1, padded.shape, dtype), shifted))
         case _:
@@ -183,9 +183,9 @@ def _replicated(dtype: DType, choices: Choices, index: int) -> Generated:
     They are of special values, then of any bits.
     """
     special = values.specials(dtype)
-    shape: Shape = pick(choices, ((4, 3), (7,), (2, 3, 2), ())) if index else special.shape
-    t = nodes.copies(param(0, shape, dtype), between(choices, 1, 8))
-    order = shuffled(choices, range(len(t.shape)))
+    shape: Shape = choices.pick(((4, 3), (7,), (2, 3, 2), ())) if index else special.shape
+    t = nodes.copies(param(0, shape, dtype), choices.between(1, 8))
+    order = choices.shuffled(range(len(t.shape)))
     data = sample(draw_bits, dtype, shape, choices)
     root = nodes.replicated(nodes.permute(t, order), order.index(0))
     return program(root, [data if index else special])
@@ -194,7 +194,7 @@ def _replicated(dtype: DType, choices: Choices, index: int) -> Generated:
 def _bound(dtype: DType, choices: Choices, index: int) -> Generated:
     """Use a variable with a value as the size of an axis."""
     variable = UOp(Op.PARAM, nodes.dims(()), arg=ParamArg(9, dtypes.index, min=1, max=9))
-    size = UOp(Op.BIND, variable, index_const(between(choices, 1, 9)))
+    size = UOp(Op.BIND, variable, index_const(choices.between(1, 9)))
     root = UOp(Op.EXPAND, param(0, (1, 5), dtype), UOp(Op.STACK, size, index_const(5)))
     return program(root, [sample(draw_bits, dtype, (1, 5), choices)])
 
@@ -204,7 +204,7 @@ def _between(dtype: DType, choices: Choices, index: int) -> Generated:
     results, data = [], []
     for number, narrow in enumerate(d for d in NARROW if d.bits == 8 or not index % 3):
         longest = int(narrow.max) + 1
-        n, k = longest - longest // 5, between(choices, 4, 9)
+        n, k = longest - longest // 5, choices.between(4, 9)
         table, at = param(2 * number, (n,), dtype), param(2 * number + 1, (k,), narrow)
         results.append(UOp(Op.INDEX, table, at))
         data.append(sample(draw_bits, dtype, n, choices))
@@ -221,10 +221,10 @@ def _symbolic(dtype: DType, choices: Choices, index: int) -> Generated:
         of = UOp(Op.PARAM, nodes.dims(()), arg=ParamArg(slot, dtypes.index, min=1, max=side))
         return UOp(Op.BIND, of, index_const(value))
 
-    count = between(choices, 5, 7)
+    count = choices.between(5, 7)
     size, longer = variable(8, count), variable(7, count + 2)
     none, three = index_const(0), index_const(3)
-    offset = UOp(Op.STACK, variable(9, between(choices, 1, 4)), none)
+    offset = UOp(Op.STACK, variable(9, choices.between(1, 4)), none)
     part = UOp(Op.SHRINK, t, offset, UOp(Op.STACK, size, three))
     places = UOp(Op.STACK, index_const(1), none), UOp(Op.STACK, longer, three)
     wide = UOp(Op.PAD, part, *places, arg=PadArg(PadFill.ZERO))
@@ -254,13 +254,13 @@ def _turned(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _bytes(dtype: DType, choices: Choices, index: int) -> Generated:
     """Read part of the bytes of any values as elements of another dtype."""
-    shape: Shape = pick(choices, ((4, 4), (16,), (2, 3, 4), (65, 8)))
+    shape: Shape = choices.pick(((4, 4), (16,), (2, 3, 4), (65, 8)))
     # Bytes that are neither 0 nor 1 are no bool, and what is read of them promises nothing.
     readable = [d for d in WITH_BITS if d is not dtypes.bool or dtype is dtypes.bool]
-    n, new = prod(shape), pick(choices, readable)
+    n, new = prod(shape), choices.pick(readable)
     step = max(1, new.itemsize // dtype.itemsize)
     offset = step * choices.below(n // step)
-    size = between(choices, 1, (n - offset) * dtype.itemsize // new.itemsize)
+    size = choices.between(1, (n - offset) * dtype.itemsize // new.itemsize)
     arg = SliceArg(size, new)
     root = UOp(Op.SLICE, param(0, shape, dtype), index_const(offset), arg=arg)
     return program(root, [sample(draw_bits, dtype, shape, choices)])
@@ -269,10 +269,10 @@ def _bytes(dtype: DType, choices: Choices, index: int) -> Generated:
 def _index_constant(dtype: DType, choices: Choices, index: int) -> Generated:
     """Remove the leading axes by constant indices, from none to all; none of all special values."""
     special = values.specials(dtype)
-    shape: Shape = pick(choices, ((4, 3, 5), (7, 2), (9,), (65, 33))) if index else special.shape
+    shape: Shape = choices.pick(((4, 3, 5), (7, 2), (9,), (65, 33))) if index else special.shape
     count = index % (len(shape) + 1)
     kinds = (dtypes.index, *INDEX_DTYPES)
-    indices = [const(choices.below(s), pick(choices, kinds)) for s in shape[:count]]
+    indices = [const(choices.below(s), choices.pick(kinds)) for s in shape[:count]]
     data = sample(draw_bits, dtype, shape, choices)
     return program(UOp(Op.INDEX, param(0, shape, dtype), *indices), [data if index else special])
 
@@ -282,8 +282,8 @@ def _index_data(dtype: DType, choices: Choices, index: int) -> Generated:
 
     Every fourth program also indexes the end of tables as long as few bits can count.
     """
-    shape: Shape = pick(choices, ((5, 3), (11,), (4, 3, 2), (97,)))
-    k, index_dtype = between(choices, 1, 9), pick(choices, INDEX_DTYPES)
+    shape: Shape = choices.pick(((5, 3), (11,), (4, 3, 2), (97,)))
+    k, index_dtype = choices.between(1, 9), choices.pick(INDEX_DTYPES)
     table, at, n = param(0, shape, dtype), param(1, (k,), index_dtype), shape[0]
     data = [sample(draw_bits, dtype, shape, choices)]
     if index % 4 == 1:
@@ -317,8 +317,8 @@ def _at_the_end(t: UOp, longest: int) -> UOp:
 
 def _stack(dtype: DType, choices: Choices, index: int) -> Generated:
     """Stack one to four values of one shape: the same one twice, and constants of shape ()."""
-    shape: Shape = pick(choices, ((3,), (2, 3), (), (0,), (1, 257)))
-    params = [param(k, shape, dtype) for k in range(between(choices, 1, 4))]
+    shape: Shape = choices.pick(((3,), (2, 3), (), (0,), (1, 257)))
+    params = [param(k, shape, dtype) for k in range(choices.between(1, 4))]
     data = [sample(draw_bits, dtype, shape, choices) for _ in params]
     operands = [*params, params[0]] if index % 2 else params
     if shape == ():

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, between, pick
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import constant, outputs
 from uop.conformance.suite.levels.op.elementwise import DTypes, operand_dtypes, taking_values
@@ -89,11 +89,11 @@ def _patterns(
 
     if index > 1:
         random = operands(shape_of_rank(choices, first + index))
-        rows = [tuple(pick(choices, tuple(Pattern)) for _ in dts) for _ in range(4)]
+        rows = [tuple(choices.pick(tuple(Pattern)) for _ in dts) for _ in range(4)]
         return program(outputs(*map(random.applied, rows)), inputs)
     # The patterns differ where there are two axes, both longer than 1.
     rank = first + index if 2 <= first + index <= MOST_AXES else 2
-    random = operands(tuple(between(choices, 2, 3) for _ in range(rank)))
+    random = operands(tuple(choices.between(2, 3) for _ in range(rank)))
     if index:
         return program(outputs(*map(random.applied, ROWS[len(dts)])), inputs)
     results = random.together(isinstance(declaration.latitude, Ulp))
@@ -174,6 +174,6 @@ class _Operands:
         if pattern is MISSING:
             return shape[1:]
         if pattern is ONE and len(shape) > 1:
-            axis = between(self.choices, 1, len(shape) - 1)
+            axis = self.choices.between(1, len(shape) - 1)
             return (*shape[:axis], 1, *shape[axis + 1 :])
         return () if pattern in (SCALAR, CONSTANT) else shape

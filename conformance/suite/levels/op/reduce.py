@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, between, pick
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import fold, outputs
@@ -99,7 +99,7 @@ def _edges(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _padded(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
     """Fold absent elements, which are left out, and zeros, which are not."""
-    shape: Shape = pick(choices, ((5, 3), (2, 2, 3), (4,)))
+    shape: Shape = choices.pick(((5, 3), (2, 2, 3), (4,)))
     fill = (PadFill.INVALID, PadFill.ZERO)[index % 2]
     padded = random_pad(choices, param(0, shape, dtype), fill)
     return program(fold(op, padded, (len(shape) - 1,)), [tame(op, dtype, shape, choices)])
@@ -148,7 +148,7 @@ def _tiles(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _scanned(dtype: DType, choices: Choices, index: int) -> Generated:
     """Sum all elements up to each one, of so many that a compiler may do it in blocks."""
-    n = 128 + between(choices, 1, 40)
+    n = 128 + choices.between(1, 40)
     x = Tensor(param(0, (n,), dtype))
     sums = prefix_sum(x.flip(0)).flip(0) if index % 2 else prefix_sum(x)
     return program(sums.uop, [tame(Op.ADD, dtype, (n,), choices)])

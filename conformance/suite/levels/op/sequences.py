@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, between, pick, shuffled
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, sample
@@ -50,7 +50,7 @@ def groups() -> Iterator[Group]:
 
 def _permuted(choices: Choices, t: UOp, which: int) -> UOp:
     """Turn all axes, then exchange two: in the other order that gives something else."""
-    return nodes.permute(t, pick(choices, (CYCLES, SWAPS)[which]))
+    return nodes.permute(t, choices.pick((CYCLES, SWAPS)[which]))
 
 
 def _flipped(choices: Choices, t: UOp, which: int) -> UOp:
@@ -122,7 +122,7 @@ def _cycled(dtype: DType, choices: Choices, index: int) -> Generated:
         for by in range(1, rank):
             order = [(k + by) % rank for k in range(rank)]
             turned = nodes.permute(t, order)
-            results += [turned, nodes.permute(turned, shuffled(choices, range(rank)))]
+            results += [turned, nodes.permute(turned, choices.shuffled(range(rank)))]
     data = [sample(draw_bits, dtype, (2,) * rank, choices) for rank in RANKS]
     return program(nodes.outputs(*results), data)
 
@@ -164,7 +164,7 @@ def _undone(dtype: DType, choices: Choices, index: int) -> Generated:
         UOp(Op.SUB, x, UOp(Op.TRUNC, x)),
     ]
     batches = [
-        [data, np.roll(data, between(choices, 1, len(data) - 1))]
+        [data, np.roll(data, choices.between(1, len(data) - 1))]
         for data in (special, sample(draw_mixed, dtype, len(special), choices))
     ]
     return program(nodes.outputs(*results), *batches)
@@ -176,10 +176,10 @@ def _widened(dtype: DType, choices: Choices, index: int) -> Generated:
     n = len(values.specials(dtype))
     x, y = (param(k, (n,), dtype) for k in range(2))
     results = []
-    for target in shuffled(choices, wider)[:2]:
+    for target in choices.shuffled(wider)[:2]:
         a, b = nodes.cast(x, target), nodes.cast(y, target)
-        count = between(choices, 1, dtype.bits - 1)
-        small = const(between(choices, 2, 9), target)
+        count = choices.between(1, dtype.bits - 1)
+        small = const(choices.between(2, 9), target)
         results += [
             UOp(Op.SHL, a, const(count, target)),
             UOp(Op.SHR, a, const(count, target)),
@@ -190,9 +190,9 @@ def _widened(dtype: DType, choices: Choices, index: int) -> Generated:
             UOp(Op.MAX, a, b),
             UOp(Op.IDIV, a, small),
             UOp(Op.MOD, a, small),
-            nodes.cast(nodes.cast(UOp(Op.NEG, x), target), pick(choices, INTS)),
+            nodes.cast(nodes.cast(UOp(Op.NEG, x), target), choices.pick(INTS)),
         ]
     special = values.specials(dtype)
-    edges = [special, np.roll(special, between(choices, 1, n - 1))]
+    edges = [special, np.roll(special, choices.between(1, n - 1))]
     mixed = [sample(draw_mixed, dtype, n, choices) for _ in edges]
     return program(nodes.outputs(*results), edges, mixed)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from math import prod
 
-from uop.conformance.suite.choices import Choices, between, chance, pick, shuffled
+from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import OF_ALL, Generated, Group, copying, group, program
 from uop.conformance.suite.levels.op.memory import MARKERS
@@ -76,8 +76,8 @@ Build = Callable[[DType, Shape, Choices], Generated]
 def _at_size(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Generated:
     """Use a size alone, or as an axis before or after a short one."""
     size = SIZES[(first + index) % len(SIZES)]
-    other = between(choices, 2, 3)
-    return build(dtype, pick(choices, ((size,), (size, other), (other, size))), choices)
+    other = choices.between(2, 3)
+    return build(dtype, choices.pick(((size,), (size, other), (other, size))), choices)
 
 
 def _at_rank(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Generated:
@@ -90,7 +90,7 @@ def _at_rank(build: Build, first: int, dtype: DType, choices: Choices, index: in
 
 def shape_of_rank(choices: Choices, number: int) -> Shape:
     """Return a shape of few elements with as many axes as the number says, from none to six."""
-    return tuple(shuffled(choices, LENGTHS)[: number % (MOST_AXES + 1)])
+    return tuple(choices.shuffled(LENGTHS)[: number % (MOST_AXES + 1)])
 
 
 def _launched(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Generated:
@@ -116,7 +116,7 @@ def _folded(dtype: DType, shape: Shape, choices: Choices) -> Generated:
     whole = [nodes.fold(Op.MAX, t, every)]
     if prod(shape) <= max(SIZES) * 3 or not dtype.is_float:
         whole.append(nodes.fold(Op.ADD, t, every))
-    root = nodes.outputs(*(nodes.fold(pick(choices, (Op.ADD, Op.MAX)), t, a) for a in axes), *whole)
+    root = nodes.outputs(*(nodes.fold(choices.pick((Op.ADD, Op.MAX)), t, a) for a in axes), *whole)
     return program(root, [largest_last(tame(Op.ADD, dtype, shape, choices))])
 
 
@@ -166,7 +166,7 @@ def _of_input(result: Result, dtype: DType, shape: Shape, choices: Choices) -> G
 
 def _expanded(choices: Choices, shape: Shape, input: Input) -> UOp:
     """Expand about every second axis from size 1."""
-    return nodes.expand(input(tuple(1 if chance(choices, 50) else s for s in shape)), shape)
+    return nodes.expand(input(tuple(1 if choices.chance(50) else s for s in shape)), shape)
 
 
 def _shrunk(choices: Choices, shape: Shape, input: Input) -> UOp:
@@ -228,7 +228,7 @@ LAUNCHED = {Op.ADD: (dtypes.int32, 1), Op.PERMUTE: (dtypes.uint8, 0)}
 UINTS = tuple(DTYPES[f"uint{bits}"] for bits in (8, 16, 32, 64))
 RESULTS: dict[Op, Result] = {
     Op.RESHAPE: lambda choices, shape, input: nodes.reshape(
-        input(tuple(shuffled(choices, shape))), shape
+        input(tuple(choices.shuffled(shape))), shape
     ),
     Op.EXPAND: _expanded,
     Op.SHRINK: _shrunk,
