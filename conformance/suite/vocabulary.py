@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -13,10 +13,11 @@ from math import prod
 from uop.conformance.protocol.types import Hello
 from uop.spec.args import AllReduceArg, ReduceArg
 from uop.spec.dtype import DTYPES, DType, dtypes
+from uop.spec.latitude import Ulp, Unordered
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS
+from uop.spec.registry import DECLARATIONS, OpDef
 from uop.spec.text.printer import in_place
-from uop.spec.uop import UOp
+from uop.spec.uop import UOp, param
 from uop.spec.walk import toposort
 
 PINNED = "vocabulary.toml"
@@ -83,6 +84,10 @@ class Vocabulary:
         listed = (op for op in ops if op.name in self.ops)
         return tuple(op for op in listed if on is None or self.has_cell(op.name, on.name))
 
+    def on(self, dtype: DType) -> Elementwise:
+        """Return the elementwise ops of the vocabulary that take operands of a dtype."""
+        return elementwise_in(self, dtype)
+
     def has_cell(self, op: str, dtype: str) -> bool:
         """Return whether `supports` allows an op on a dtype."""
         return dtype in self.supports.get(op, (dtype,))
@@ -91,11 +96,70 @@ class Vocabulary:
         """Return the dtypes that the vocabulary has, in their order."""
         return tuple(d for d in kinds if d.name in self.dtypes)
 
+    def speaks(self, root: UOp, known: Collection[UOp] = ()) -> bool:
+        """Return whether a program may hold a value and what it is computed of, down to `known`."""
+        return all(map(self.takes, computed(root, known)))
+
     def takes(self, u: UOp) -> bool:
         """Return whether a program may hold the node."""
         if self.elements is not None and prod(u.shape) > self.elements:
             return False
         return next(lacking(u, self.ops, self.dtypes, self.supports), None) is None
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise:
+    """Elementwise ops without arg that take a dtype, by the number of their operands.
+
+    The wide ones have a budget. Comparisons make a bool of other dtypes; those that may return
+    either bool for a NaN are left out, and so is WHERE.
+    """
+
+    unary: tuple[Op, ...]
+    unary_wide: tuple[Op, ...]
+    binary: tuple[Op, ...]
+    binary_wide: tuple[Op, ...]
+    comparisons: tuple[Op, ...]
+
+    @property
+    def total(self) -> tuple[Op, ...]:
+        """The binary ops that have a value for all operands: no division, no shift."""
+        return tuple(op for op in self.binary if not DECLARATIONS[op].is_partial)
+
+
+@cache
+def elementwise_in(vocabulary: Vocabulary, dtype: DType) -> Elementwise:
+    """Return the elementwise ops of a vocabulary on a dtype, in the order of their declarations."""
+    every = [d for d in DECLARATIONS.values() if d.is_elementwise and d.takes_values]
+    every = [d for d in every if dtype in d.dtypes and d.op is not Op.WHERE]
+    listed = [d for d in every if vocabulary.has(d.op, on=dtype)]
+
+    def ops(arity: int, keep: Callable[[OpDef], bool]) -> tuple[Op, ...]:
+        return tuple(d.op for d in listed if len(d.src) == arity and keep(d))
+
+    return Elementwise(
+        ops(1, lambda d: not _has_budget(d)),
+        ops(1, _has_budget),
+        ops(2, lambda d: not _has_budget(d) and not _makes_bool(d)),
+        ops(2, _has_budget),
+        ops(2, lambda d: _makes_bool(d) and not (dtype.is_float and _may_be_either(d))),
+    )
+
+
+def _has_budget(d: OpDef) -> bool:
+    return isinstance(d.latitude, Ulp)
+
+
+def _may_be_either(d: OpDef) -> bool:
+    return isinstance(d.latitude, Unordered)
+
+
+def _makes_bool(d: OpDef) -> bool:
+    """Return whether the op makes a bool of other dtypes."""
+    others = [t for t in d.dtypes if t is not dtypes.bool]
+    if not others:
+        return False
+    return UOp(d.op, *(param(k, (), others[0]) for k in range(len(d.src)))).dtype is dtypes.bool
 
 
 @cache

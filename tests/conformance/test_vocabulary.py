@@ -20,10 +20,10 @@ from uop.conformance.run.options import Options
 from uop.conformance.run.selection import selected
 from uop.conformance.suite.case import GENERATOR, MIXED, Batch, Case, CaseId, NoSuchCaseError
 from uop.conformance.suite.generate import RANDOM, case_by_id, groups
-from uop.conformance.suite.levels.graph import steps
 from uop.conformance.suite.vocabulary import (
     Vocabulary,
     computed,
+    elementwise_in,
     vocabulary_of,
     whole,
 )
@@ -124,7 +124,7 @@ def test_a_new_op_changes_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
     new = replace(DECLARATIONS[Op.MAX], op=_NewOp())  # type: ignore[arg-type]
     monkeypatch.setitem(DECLARATIONS, new.op, new)  # type: ignore[arg-type]
     _forget()
-    assert new.op not in steps.binary_ops(dtypes.int32, whole())
+    assert new.op not in whole().on(dtypes.int32).binary
     assert _fingerprint() == before
     monkeypatch.undo()
     _forget()
@@ -142,8 +142,7 @@ class _NewOp:
 
 
 def _forget() -> None:
-    for kept in (steps.unary_ops, steps.binary_ops, steps.comparisons):
-        kept.cache_clear()
+    elementwise_in.cache_clear()
 
 
 def _fingerprint() -> str:

@@ -15,11 +15,11 @@ import numpy as np
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.growth import has_meaning
-from uop.conformance.suite.levels.graph.steps import FOLDS, binary_ops, unary_ops
+from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.op.movement import random_permute
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
-from uop.conformance.suite.vocabulary import Vocabulary, computed
+from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import AllReduceArg, Device, LoadArg, PadFill
 from uop.spec.dtype import DTYPES, DType
@@ -28,7 +28,7 @@ from uop.spec.frontend import collectives
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.graph import LEAVES
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS, Shape
+from uop.spec.registry import Shape
 from uop.spec.uop import UOp, param
 
 MOST = 8
@@ -57,7 +57,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in HOMES:
         args_ = (dtype, vocabulary)
         yield group("device", None, dtype, "sharded", (1, 5, 60), _sharded, *args_, needs=needs)
-        if unary_ops(dtype, vocabulary):
+        if vocabulary.on(dtype).unary:
             yield group("device", Op.LOAD, dtype, "moved", (1, 1, 20), _moved, *args_, needs=needs)
 
 
@@ -131,7 +131,7 @@ def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     t = param(0, shape, dtype, "D0")
     for k in range(choices.between(1, 3)):
         t = UOp(Op.LOAD, t, arg=LoadArg(f"D{k + 1}"))
-        t = UOp(choices.pick(unary_ops(dtype, vocabulary)), t)
+        t = UOp(choices.pick(vocabulary.on(dtype).unary), t)
     return program(t, *([sample(draw, dtype, shape, choices)] for draw in DRAWS))
 
 
@@ -191,7 +191,7 @@ class ShardedGraph:
         """Add a node unless it has no meaning on the data, or too many elements."""
         if u in self.made or prod(u.shape) > 2000 or not prod(u.shape):
             return
-        if not all(map(self.vocabulary.takes, computed(u))):
+        if not self.vocabulary.speaks(u):
             return
         if all(has_meaning(u, inputs) for inputs in self.batches()):
             self.made[u] = None
@@ -223,11 +223,10 @@ class ShardedGraph:
 
 def elementwise(w: ShardedGraph) -> UOp:
     u = w.take()
-    unary, binary = (ops(u.dtype, w.vocabulary) for ops in (unary_ops, binary_ops))
-    if w.choices.chance(30) and unary:
-        return UOp(w.choices.pick(unary), u)
-    whole = [op for op in binary if not DECLARATIONS[op].is_partial]
-    return UOp(w.choices.pick(whole), u, w.other(u)) if whole else turned(w)
+    ops = w.vocabulary.on(u.dtype)
+    if w.choices.chance(30) and ops.unary:
+        return UOp(w.choices.pick(ops.unary), u)
+    return UOp(w.choices.pick(ops.total), u, w.other(u)) if ops.total else turned(w)
 
 
 def turned(w: ShardedGraph) -> UOp:

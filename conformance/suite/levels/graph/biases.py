@@ -9,16 +9,7 @@ from uop.conformance.suite.levels.graph.growth import (
     is_narrow_number,
     on_candidate,
 )
-from uop.conformance.suite.levels.graph.steps import (
-    FOLDS,
-    binary_ops,
-    comparisons,
-    either_way,
-    fitting,
-    folds,
-    guarded,
-    unary_ops,
-)
+from uop.conformance.suite.levels.graph.steps import FOLDS, either_way, fitting, folds, guarded
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.conformance.suite.levels.op.movement import random_offset
 from uop.spec.args import PadFill
@@ -54,17 +45,16 @@ def absent(g: Growth, u: UOp) -> UOp | None:
 def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
     """Apply an op to absent elements; its other operands may be absent elsewhere."""
     dtype, kind = value.dtype, g.choices.below(9)
-    unary, binary = (ops(dtype, g.vocabulary) for ops in (unary_ops, binary_ops))
-    if kind == 0 and unary:
-        return UOp(g.choices.pick(unary), value)
+    ops = g.vocabulary.on(dtype)
+    if kind == 0 and ops.unary:
+        return UOp(g.choices.pick(ops.unary), value)
     if kind == 1:
         wide = g.vocabulary.of_dtypes((dtypes.int64, dtypes.float32, dtypes.bool))
         fits = [d for d in wide if d is not dtype and not (dtype.is_float and d.is_int)]
         return nodes.cast(value, g.choices.pick(fits)) if fits else value
     other = _other(g, value, u)
-    compares = comparisons(dtype, g.vocabulary)
-    if kind == 2 and dtype is not dtypes.bool and compares:
-        return UOp(g.choices.pick(compares), *either_way(g.choices, value, other))
+    if kind == 2 and dtype is not dtypes.bool and ops.comparisons:
+        return UOp(g.choices.pick(ops.comparisons), *either_way(g.choices, value, other))
     if kind == 3:
         condition = UOp(Op.CMPLT, *either_way(g.choices, value, other))
         return UOp(Op.WHERE, condition, *either_way(g.choices, value, other))
@@ -72,7 +62,7 @@ def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
         operands = [other, g.constant(dtype)]
         operands.insert(g.choices.below(3), value)
         return UOp(Op.MULACC, *operands)
-    op = g.choices.pick(binary or FOLDS)
+    op = g.choices.pick(ops.binary or FOLDS)
     if DECLARATIONS[op].is_partial:
         return UOp(op, value, guarded(g, op, other))
     return UOp(op, *either_way(g.choices, value, other))
@@ -148,7 +138,7 @@ def _converted(g: Growth, value: UOp) -> UOp:
 
 
 def _with_constant(g: Growth, value: UOp) -> UOp:
-    op = g.choices.pick(binary_ops(value.dtype, g.vocabulary) or FOLDS)
+    op = g.choices.pick(g.vocabulary.on(value.dtype).binary or FOLDS)
     constant = g.constant(value.dtype)
     if DECLARATIONS[op].is_partial:
         return UOp(op, value, guarded(g, op, constant))
@@ -162,7 +152,7 @@ def with_constants(g: Growth, u: UOp) -> UOp | None:
     # A compiler may merge these, with both constants, into one.
     merging = (Op.ADD, Op.MUL, Op.SUB, Op.MAX)
     twice, by = g.vocabulary.of(merging), g.vocabulary.of(FLOOR_DIVISIONS)
-    compares, sums = comparisons(u.dtype, g.vocabulary), g.vocabulary.of((Op.ADD, Op.SUB))
+    compares, sums = g.vocabulary.on(u.dtype).comparisons, g.vocabulary.of((Op.ADD, Op.SUB))
     if kind == 1 and compares:
         return UOp(Op.WHERE, UOp(g.choices.pick(compares), u, first), u, second)
     if kind == 2 and twice:

@@ -29,13 +29,7 @@ from uop.conformance.suite.levels.graph.pairs import (
     on_data,
     ordinary_first,
 )
-from uop.conformance.suite.levels.graph.steps import (
-    FOLDS,
-    binary_ops,
-    comparisons,
-    unary_ops,
-    unary_wide_ops,
-)
+from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Counts, Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import (
     bitcast,
@@ -50,7 +44,7 @@ from uop.conformance.suite.levels.nodes import (
     shrink,
 )
 from uop.conformance.suite.values import draw_within, sample
-from uop.conformance.suite.vocabulary import Vocabulary, computed
+from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import PadFill
 from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.graph import slots_of
@@ -120,7 +114,7 @@ def _affine(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
                 continue
         limit = choices.pick((z, const(choices.pick((0, 1, 3, 7, 10)), dtype)))
         found.append(UOp(Op.CMPLT, *choices.shuffled([value, limit])))
-    root = outputs(*dict.fromkeys(u for u in found if all(map(vocabulary.takes, computed(u)))))
+    root = outputs(*dict.fromkeys(u for u in found if vocabulary.speaks(u)))
     ranges = (draw_within(0, 20), draw_within(-40 * dtype.is_signed, 40))
     inputs = slots_of(root)
     data = ({k: sample(draw, dtype, (LENGTH,), choices) for k in inputs} for draw in ranges)
@@ -265,8 +259,8 @@ def _bits_between(dtype: DType, vocabulary: Vocabulary, choices: Choices, index:
     found = []
     for _ in range(RESULTS if others else 0):
         kind = choices.pick(others)
-        two = binary_ops(kind, vocabulary) + comparisons(kind, vocabulary)
-        one = unary_ops(kind, vocabulary) + unary_wide_ops(kind, vocabulary)
+        ops = vocabulary.on(kind)
+        one, two = ops.unary + ops.unary_wide, ops.binary + ops.comparisons
         op = choices.pick(
             [op for op in (*one, *two) if not DECLARATIONS[op].is_partial] or [Op.NOOP]
         )

@@ -34,18 +34,11 @@ from uop.conformance.suite.levels.graph.pairs import (
     own_share,
 )
 from uop.conformance.suite.levels.graph.rewrites import MOVED, SIDES
-from uop.conformance.suite.levels.graph.steps import (
-    FOLDS,
-    binary_ops,
-    comparisons,
-    either_way,
-    unary_ops,
-    unary_wide_ops,
-)
+from uop.conformance.suite.levels.graph.steps import FOLDS, either_way
 from uop.conformance.suite.levels.group import Counts, Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import cast, flip_all, fold, outputs
 from uop.conformance.suite.values import array
-from uop.conformance.suite.vocabulary import Vocabulary, computed
+from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import ConstArg
@@ -136,7 +129,7 @@ def _bounded(dtype: DType, vocabulary: Vocabulary) -> tuple[Bounded, ...]:
         return ()
     first, second = FIRST[dtype.is_signed], SECOND[dtype.is_signed]
     every = [Bounded(Op.NEG, one, None) for one in first if vocabulary.of((Op.NEG,), dtype)]
-    for op in (*binary_ops(dtype, vocabulary), *vocabulary.of((Op.CDIV, Op.CMOD), dtype)):
+    for op in (*vocabulary.on(dtype).binary, *vocabulary.of((Op.CDIV, Op.CMOD), dtype)):
         # Of a quotient the last operand may be zero, and a count of a shift is a constant.
         declared = DECLARATIONS[op]
         last = 1 if declared.is_shift else len(second) - declared.is_division
@@ -149,7 +142,7 @@ def _bounded(dtype: DType, vocabulary: Vocabulary) -> tuple[Bounded, ...]:
 def _ends(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Compare the next values with numbers between the least and the largest of them."""
     every = (row.value(dtype, choices) for row in _turn(_bounded(dtype, vocabulary), index))
-    values = dict.fromkeys(u for u in every if all(map(vocabulary.takes, computed(u))))
+    values = dict.fromkeys(u for u in every if vocabulary.speaks(u))
     found: list[UOp] = []
     for u in values:
         result = evaluate(u, {slot: _crossed(v, slot) for slot, v in slots_of(u).items()})
@@ -174,8 +167,8 @@ def _wrapping(dtype: DType, vocabulary: Vocabulary) -> tuple[tuple[Op, Op], ...]
     """Return pairs of an op that wraps and one that shows it, of a dtype from its share on."""
     if not dtype.is_int:
         return ()
-    outer = binary_ops(dtype, vocabulary) + comparisons(dtype, vocabulary)
-    outer += vocabulary.of((Op.CDIV, Op.CMOD, Op.CAST), dtype)
+    ops = vocabulary.on(dtype)
+    outer = ops.binary + ops.comparisons + vocabulary.of((Op.CDIV, Op.CMOD, Op.CAST), dtype)
     inner = vocabulary.of((Op.ADD, Op.SUB, Op.MUL, Op.NEG, Op.SHL, Op.REDUCE), dtype)
     # The low bits of these are the same with and without the wrap.
     same = (Op.ADD, Op.SUB, Op.MUL, Op.SHL, Op.AND, Op.OR, Op.XOR)
@@ -215,9 +208,7 @@ def _clamped(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
         column = [n for n in numbers if dtype.is_float or dtype.min <= n <= dtype.max]
         x = param(slot, (len(column),), dtype)
         every = (UOp(Op.MIN, UOp(Op.MAX, x, low), high), UOp(Op.MAX, UOp(Op.MIN, x, high), low))
-        found += [
-            cast(u, kind) for u in every if all(map(vocabulary.takes, computed(cast(u, kind))))
-        ]
+        found += [cast(u, kind) for u in every if vocabulary.speaks(cast(u, kind))]
         data[slot] = array(dtype, (ConstArg.of(n, dtype).bits for n in column))
     root = outputs(*found)
     return program(root, {slot: data[slot] for slot in slots_of(root)})
@@ -241,8 +232,8 @@ def _turn(listed: Sequence[T], index: int) -> list[T]:
 @cache
 def _viewed(dtype: DType, vocabulary: Vocabulary) -> tuple[tuple[Op, Op, bool], ...]:
     """Return ops with views, first the op inside the view or the other way round."""
-    two = binary_ops(dtype, vocabulary) + comparisons(dtype, vocabulary)
-    one = unary_ops(dtype, vocabulary) + unary_wide_ops(dtype, vocabulary)
+    ops = vocabulary.on(dtype)
+    one, two = ops.unary + ops.unary_wide, ops.binary + ops.comparisons
     views = vocabulary.of(MOVED)
     every = [(op, view, False) for op in (*two, *one) for view in views]
     every += [(op, view, True) for op in (*two, *one) for view in vocabulary.of((Op.PAD,))]

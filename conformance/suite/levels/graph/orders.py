@@ -25,7 +25,7 @@ from uop.conformance.suite.levels.nodes import (
 )
 from uop.conformance.suite.levels.op.movement import random_shrink
 from uop.conformance.suite.values import draw_bits, draw_ordinary, sample
-from uop.conformance.suite.vocabulary import Vocabulary, computed
+from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import PadFill
 from uop.spec.dtype import DType, dtypes
 from uop.spec.graph import slots_of
@@ -129,7 +129,7 @@ class _Steps:
         """Apply a view that the vocabulary has."""
         for view in self.choices.shuffled(views):
             made = view(self.choices, u)
-            if all(map(self.vocabulary.takes, computed(made, {u}))):
+            if self.vocabulary.speaks(made, {u}):
                 return made
         return u
 

@@ -9,10 +9,10 @@ from itertools import count, permutations, product
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.graph.steps import VIEWS, comparisons, either_way
+from uop.conformance.suite.levels.graph.steps import VIEWS, either_way
 from uop.conformance.suite.levels.nodes import cast, constant, expand, fold, pad, reshape
 from uop.conformance.suite.levels.op.elementwise import guarded, rewrite_constants
-from uop.conformance.suite.vocabulary import Vocabulary, computed
+from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import DTypeArg, PadFill
 from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.ops.names import CONVERSIONS, Op
@@ -59,7 +59,7 @@ class Operands:
     @property
     def condition(self) -> UOp:
         """Return a bool input, or a comparison where no bool is listed."""
-        compares = comparisons(self.dtype, self.vocabulary)
+        compares = self.vocabulary.on(self.dtype).comparisons
         if dtypes.bool.name in self.vocabulary.dtypes or not compares:
             return self.input(CONDITION)
         return UOp(compares[0], self.input(LEFT), self.input(RIGHT))
@@ -110,7 +110,7 @@ class Operands:
         """Move a value within its own shape, by ops that the vocabulary has."""
         for view, _, _ in self.choices.shuffled(VIEWS):
             moved = view(self.choices, a)
-            if all(map(self.vocabulary.takes, computed(moved, {a}))):
+            if self.vocabulary.speaks(moved, {a}):
                 return moved
         return a
 

@@ -17,23 +17,12 @@ import numpy as np
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, CountedChoices
-from uop.conformance.suite.levels.graph.pair_forms import (
-    FORMS,
-    Pair,
-    targets,
-)
-from uop.conformance.suite.levels.graph.steps import (
-    FOLDS,
-    binary_ops,
-    binary_wide_ops,
-    comparisons,
-    unary_ops,
-    unary_wide_ops,
-)
+from uop.conformance.suite.levels.graph.pair_forms import FORMS, Pair, targets
+from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Counts, Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import outputs
 from uop.conformance.suite.levels.op.elementwise import guarded
-from uop.conformance.suite.vocabulary import Vocabulary, computed
+from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.graph import slots_of
@@ -152,15 +141,14 @@ def _in_turn(every: Iterable[Pair]) -> Iterator[Pair]:
 
 def _forms(dtype: DType, vocabulary: Vocabulary) -> Iterator[list[Pair]]:
     """Yield the pairs of each form of which the vocabulary has the first."""
-    g = binary_ops(dtype, vocabulary) + binary_wide_ops(dtype, vocabulary)
-    c = comparisons(dtype, vocabulary)
-    u = unary_ops(dtype, vocabulary) + unary_wide_ops(dtype, vocabulary)
+    ops = vocabulary.on(dtype)
+    g, c, u = ops.binary + ops.binary_wide, ops.comparisons, ops.unary + ops.unary_wide
     u += tuple(op for op in vocabulary.of(CONVERSIONS) if len(targets(op, dtype, vocabulary)) > 1)
     n = vocabulary.of(ARITHMETIC) if dtype.is_float else ()
     listed = {"f": g + c, "g": g, "c": c, "u": u, "r": vocabulary.of(FOLDS), "n": n}
     for places, build in FORMS:
         every = product(*(listed[place] for place in places))
-        form = [Pair(build, ops) for ops in every]
+        form = [Pair(build, chosen) for chosen in every]
         if form and _is_in(vocabulary, form[0], dtype):
             yield form
 
@@ -173,7 +161,7 @@ def _is_in(vocabulary: Vocabulary, pair: Pair, dtype: DType) -> bool:
 
 
 def _is_spoken(vocabulary: Vocabulary, u: UOp) -> bool:
-    return vocabulary.is_whole or all(map(vocabulary.takes, computed(u)))
+    return vocabulary.is_whole or vocabulary.speaks(u)
 
 
 def aliased(vocabulary: Vocabulary) -> Iterator[Group]:
@@ -192,34 +180,27 @@ def has_first(build: Build, dtype: DType, vocabulary: Vocabulary) -> bool:
     if vocabulary.is_whole:
         return True
     root = build(dtype, vocabulary, CountedChoices(0, ""), 0).root
-    return len(root.src) > 0 and all(map(vocabulary.takes, computed(root)))
-
-
-def _binary(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
-    ops = binary_ops(dtype, vocabulary) + comparisons(dtype, vocabulary)
-    return ops + binary_wide_ops(dtype, vocabulary)
+    return len(root.src) > 0 and vocabulary.speaks(root)
 
 
 def _aliased(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Apply each op to one long vector twice, to two, and to the result of another op twice."""
     x, y = _inputs(2, LONG, dtype, vocabulary)
-    results = []
-    for op in _binary(dtype, vocabulary):
+    results, ops = [], vocabulary.on(dtype)
+    for op in (*ops.binary, *ops.comparisons, *ops.binary_wide):
         results.append(UOp(op, x, y))
         if not DECLARATIONS[op].is_partial:
-            twice = UOp(choices.pick(binary_ops(dtype, vocabulary) or (op,)), x, y)
+            twice = UOp(choices.pick(ops.binary or (op,)), x, y)
             fits = twice.dtype is dtype and not twice.declaration.is_partial
             results += [UOp(op, x, x), *([UOp(op, twice, twice)] if fits else [])]
-    results += [
-        UOp(op, x) for op in unary_ops(dtype, vocabulary) + unary_wide_ops(dtype, vocabulary)
-    ]
+    results += [UOp(op, x) for op in ops.unary + ops.unary_wide]
     return on_data(results, vocabulary, choices)
 
 
 def _three(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Build chains of three ops on four inputs, from the left and from the right."""
     inputs = _inputs(4, 65, dtype, vocabulary)
-    ops = [op for op in binary_ops(dtype, vocabulary) if not DECLARATIONS[op].is_partial]
+    ops = vocabulary.on(dtype).total
     results = []
     for k in range(CHAINS if ops else 0):
         a, b, c, d = choices.shuffled(inputs)
@@ -253,7 +234,7 @@ def on_data(
     data: Callable[[UOp, Choices], list[dict[int, Array]]] = data_for,
 ) -> Generated:
     """Return a program of the results that a vocabulary has."""
-    root = outputs(*dict.fromkeys(u for u in results if all(map(vocabulary.takes, computed(u)))))
+    root = outputs(*dict.fromkeys(u for u in results if vocabulary.speaks(u)))
     return program(root, *data(root, choices))
 
 

@@ -34,7 +34,7 @@ from uop.conformance.suite.levels.nodes import (
     shrink,
 )
 from uop.conformance.suite.levels.op.elementwise import guarded, rewrite_constants
-from uop.conformance.suite.vocabulary import Vocabulary, computed
+from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import constant as value_of
 from uop.spec.args import ConstArg, PadFill
 from uop.spec.dtype import VALUES, DType, Number, dtypes
@@ -164,7 +164,7 @@ def built(pattern: str, dtype: DType, vocabulary: Vocabulary, turn: int) -> UOp 
             made = _Builder(dtype, vocabulary, turn + k).node(_parsed(pattern), dtype)
         except (InvalidError, ValueError):
             continue
-        if all(map(vocabulary.takes, computed(made))) and all(map(_fits, made.toposort())):
+        if vocabulary.speaks(made) and all(map(_fits, made.toposort())):
             return made
     return None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from math import prod
 
 from uop.conformance.suite import values
@@ -17,72 +16,14 @@ from uop.conformance.suite.levels.graph.growth import (
     on_candidate,
 )
 from uop.conformance.suite.levels.op.movement import random_offset
-from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import PadFill
 from uop.spec.dtype import VALUES, DType, Kind, dtypes
-from uop.spec.latitude import Ulp, Unordered
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS, OpDef, Shape
+from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, const, param
 
 FOLDS = (Op.ADD, Op.MAX, Op.MUL)
 SMALL_DIVISOR = 100
-
-
-def _elementwise(
-    dtype: DType, arity: int, vocabulary: Vocabulary, keep: Callable[[OpDef], bool]
-) -> tuple[Op, ...]:
-    """Return the elementwise ops without arg that take operands of this dtype, by declaration."""
-    ops = (
-        d.op
-        for d in DECLARATIONS.values()
-        if d.is_elementwise and d.takes_values and dtype in d.dtypes
-        if len(d.src) == arity and d.op is not Op.WHERE and keep(d)
-    )
-    return vocabulary.of(ops, dtype)
-
-
-def _compares(d: OpDef) -> bool:
-    """Return whether the op makes a bool of other dtypes."""
-    others = [t for t in d.dtypes if t is not dtypes.bool]
-    if not others:
-        return False
-    return UOp(d.op, *(param(k, (), others[0]) for k in range(len(d.src)))).dtype is dtypes.bool
-
-
-def _has_budget(d: OpDef) -> bool:
-    return isinstance(d.latitude, Ulp)
-
-
-@cache
-def unary_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
-    return _elementwise(dtype, 1, vocabulary, lambda d: not _has_budget(d))
-
-
-@cache
-def unary_wide_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
-    return _elementwise(dtype, 1, vocabulary, _has_budget)
-
-
-@cache
-def binary_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
-    return _elementwise(dtype, 2, vocabulary, lambda d: not _has_budget(d) and not _compares(d))
-
-
-@cache
-def binary_wide_ops(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
-    return _elementwise(dtype, 2, vocabulary, _has_budget)
-
-
-@cache
-def comparisons(dtype: DType, vocabulary: Vocabulary) -> tuple[Op, ...]:
-    """Return the comparisons, without those that may return either bool for a NaN."""
-    ops = _elementwise(dtype, 2, vocabulary, _compares)
-    return tuple(
-        op
-        for op in ops
-        if not (dtype.is_float and isinstance(DECLARATIONS[op].latitude, Unordered))
-    )
 
 
 def folds(g: Growth) -> tuple[Op, ...]:
@@ -94,15 +35,15 @@ def either_way(choices: Choices, a: UOp, b: UOp) -> tuple[UOp, UOp]:
     return (a, b) if choices.chance(50) else (b, a)
 
 
-@on_candidate(lambda g, v: bool(unary_ops(v.dtype, g.vocabulary)))
+@on_candidate(lambda g, v: bool(g.vocabulary.on(v.dtype).unary))
 def unary(g: Growth, u: UOp) -> UOp | None:
-    return UOp(g.choices.pick(unary_ops(u.dtype, g.vocabulary)), u)
+    return UOp(g.choices.pick(g.vocabulary.on(u.dtype).unary), u)
 
 
-@on_candidate(lambda g, v: bool(binary_ops(v.dtype, g.vocabulary)))
+@on_candidate(lambda g, v: bool(g.vocabulary.on(v.dtype).binary))
 def binary(g: Growth, u: UOp) -> UOp | None:
     """Apply an op to two operands, either way round; most divisors and shift counts are valid."""
-    op = g.choices.pick(binary_ops(u.dtype, g.vocabulary))
+    op = g.choices.pick(g.vocabulary.on(u.dtype).binary)
     is_partial = DECLARATIONS[op].is_partial
     # The accepted set of these is anything unless their operands are single values.
     needs_exact = is_partial or op in (Op.XOR, Op.OR, Op.AND)
@@ -112,12 +53,6 @@ def binary(g: Growth, u: UOp) -> UOp | None:
     if is_partial and not g.choices.chance(2):
         return UOp(op, u, guarded(g, op, other))
     return UOp(op, other, u) if g.choices.chance(40) else UOp(op, u, other)
-
-
-def unguarded(g: Growth, dtype: DType) -> tuple[Op, ...]:
-    """Return the ops on two operands that have a value for all operands."""
-    ops = binary_ops(dtype, g.vocabulary)
-    return tuple(op for op in ops if not DECLARATIONS[op].is_partial)
 
 
 def guarded(g: Growth, op: Op, other: UOp) -> UOp:
@@ -143,15 +78,17 @@ def ternary(g: Growth, u: UOp) -> UOp | None:
 @on_candidate(lambda g, v: v.dtype.is_float and not g.width(v))
 def transcendental(g: Growth, u: UOp) -> UOp | None:
     """Apply an op with a budget, to operands whose sets are single."""
-    unary_, binary_ = (ops(u.dtype, g.vocabulary) for ops in (unary_wide_ops, binary_wide_ops))
-    if unary_ and (g.choices.chance(60) or not binary_):
-        return UOp(g.choices.pick(unary_), u)
-    return UOp(g.choices.pick(binary_), u, g.take_like(u, exact=True)) if binary_ else None
+    ops = g.vocabulary.on(u.dtype)
+    if ops.unary_wide and (g.choices.chance(60) or not ops.binary_wide):
+        return UOp(g.choices.pick(ops.unary_wide), u)
+    if not ops.binary_wide:
+        return None
+    return UOp(g.choices.pick(ops.binary_wide), u, g.take_like(u, exact=True))
 
 
-@on_candidate(lambda g, v: not g.width(v) and bool(comparisons(v.dtype, g.vocabulary)))
+@on_candidate(lambda g, v: not g.width(v) and bool(g.vocabulary.on(v.dtype).comparisons))
 def compare(g: Growth, u: UOp) -> UOp | None:
-    return UOp(g.choices.pick(comparisons(u.dtype, g.vocabulary)), u, g.take_like(u, exact=True))
+    return UOp(g.choices.pick(g.vocabulary.on(u.dtype).comparisons), u, g.take_like(u, exact=True))
 
 
 @on_candidate(is_number)
@@ -222,7 +159,7 @@ def padded(g: Growth, u: UOp) -> UOp | None:
     before = [g.choices.below(3) for _ in u.shape]
     sizes = [b + s + g.choices.below(2) for b, s in zip(before, u.shape, strict=True)]
     outside = nodes.pad(u, before, sizes, fill)
-    ops = unguarded(g, u.dtype)
+    ops = g.vocabulary.on(u.dtype).total
     if not ops or not g.vocabulary.has(Op.PAD):
         return None
     changed = UOp(g.choices.pick(ops), outside, g.constant(u.dtype))
@@ -305,7 +242,7 @@ def called(g: Growth, u: UOp) -> UOp | None:
     """Build a FUNCTION of two candidates, one of whose results is used."""
     other = g.take_like(u)
     a, b = param(0, u.shape, u.dtype), param(1, other.shape, u.dtype)
-    ops = unguarded(g, u.dtype)
+    ops = g.vocabulary.on(u.dtype).total
     if not ops or not g.vocabulary.has(Op.FUNCTION, Op.TUPLE, Op.GETTUPLE):
         return None
     first, second = g.choices.pick(ops), g.choices.pick(ops)

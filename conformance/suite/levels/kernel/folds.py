@@ -19,15 +19,7 @@ from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.kernel.schedules import NEEDS, with_sequences
-from uop.conformance.suite.levels.nodes import (
-    buffer,
-    cast,
-    fold,
-    pad,
-    permute,
-    reshape,
-    store,
-)
+from uop.conformance.suite.levels.nodes import buffer, cast, fold, pad, permute, reshape, store
 from uop.conformance.suite.levels.op.elementwise import rewrite_constants
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
 from uop.conformance.suite.vocabulary import Vocabulary
@@ -37,13 +29,7 @@ from uop.spec.args import AxisType, PadFill, WmmaArg
 from uop.spec.dtype import DTYPES, DType
 from uop.spec.errors import InvalidError
 from uop.spec.graph import calls
-from uop.spec.kernel.optimization import (
-    MatrixUnit,
-    Optimization,
-    PadTo,
-    Side,
-    Split,
-)
+from uop.spec.kernel.optimization import MatrixUnit, Optimization, PadTo, Side, Split
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
 

@@ -30,7 +30,7 @@ from uop.conformance.suite.levels.kernel.scalar import (
     with_contents,
 )
 from uop.conformance.suite.levels.nodes import cast, store
-from uop.conformance.suite.vocabulary import Vocabulary, computed
+from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import AxisType
 from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.errors import InvalidError
@@ -69,7 +69,7 @@ def _lefts(rule: str, dtype: DType, vocabulary: Vocabulary) -> tuple[Pattern, ..
     found = []
     for pattern in (p for p in _every() if p.rule == rule):
         effect = _Kernel(dtype).effect(pattern, next(pattern.constants(NUMBERS)), 0)
-        if effect is not None and all(map(vocabulary.takes, computed(effect))):
+        if effect is not None and vocabulary.speaks(effect):
             found.append(pattern)
     return tuple(found)
 

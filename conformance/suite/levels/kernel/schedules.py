@@ -26,11 +26,7 @@ from uop.conformance.suite.levels.graph.random_graph import (
 )
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.kernel.kernels import LOWERED
-from uop.conformance.suite.levels.nodes import (
-    after,
-    buffer,
-    store,
-)
+from uop.conformance.suite.levels.nodes import after, buffer, store
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import AxisType
 from uop.spec.dtype import DType
