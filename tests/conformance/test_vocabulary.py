@@ -123,11 +123,11 @@ def test_a_new_op_changes_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
     before = _fingerprint()
     new = replace(DECLARATIONS[Op.MAX], op=_NewOp())  # type: ignore[arg-type]
     monkeypatch.setitem(DECLARATIONS, new.op, new)  # type: ignore[arg-type]
-    _forget()
+    elementwise_in.cache_clear()
     assert new.op not in whole().on(dtypes.int32).binary
     assert _fingerprint() == before
     monkeypatch.undo()
-    _forget()
+    elementwise_in.cache_clear()
 
 
 def test_programs_change_with_the_version_of_the_generator_alone() -> None:
@@ -139,10 +139,6 @@ class _NewOp:
     """An op of a later version."""
 
     name = "NEW"
-
-
-def _forget() -> None:
-    elementwise_in.cache_clear()
 
 
 def _fingerprint() -> str:

@@ -8,6 +8,7 @@ from typing import TypeVarTuple
 
 from uop.conformance.suite.case import EFFORTS, KEYED, MIXED, Batch, Case, CaseId, Source, Twin
 from uop.conformance.suite.choices import Choices, CountedChoices
+from uop.conformance.suite.values import Draw, sample
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import DType
 from uop.spec.graph import slots_of
@@ -101,6 +102,15 @@ def copying(group: Group) -> Group:
     """Return a group whose op copies bits: in a smoke run few dtypes do for all."""
     _, default, full = group.counts
     return group if group.dtype in OF_ALL else replace(group, counts=(0, default, full))
+
+
+def with_data(root: UOp, choices: Choices, *draws: Draw) -> Generated:
+    """Return a program with a batch by each draw: data for all inputs, contents of all buffers."""
+    inputs = sorted(slots_of(root).items())
+    return program(
+        root,
+        *({k: sample(draw, u.dtype, u.shape, choices) for k, u in inputs} for draw in draws),
+    )
 
 
 def program(

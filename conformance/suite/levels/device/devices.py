@@ -16,7 +16,7 @@ from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.growth import has_meaning
 from uop.conformance.suite.levels.graph.steps import FOLDS
-from uop.conformance.suite.levels.group import Generated, Group, group, program
+from uop.conformance.suite.levels.group import Generated, Group, group, program, with_data
 from uop.conformance.suite.levels.op.movement import random_permute
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
 from uop.conformance.suite.vocabulary import Vocabulary
@@ -87,7 +87,7 @@ def _collective(dtype: DType, name: str, choices: Choices, index: int) -> Genera
     on = devices(n)
     t = param(0, (size,), dtype, on[0] if name in OF_ONE else on)
     root = COLLECTIVES[name](Tensor(t), on).uop
-    return program(root, *([sample(draw, dtype, size, choices)] for draw in DRAWS))
+    return with_data(root, choices, *DRAWS)
 
 
 def _shards(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
@@ -103,7 +103,7 @@ def _shards(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
         root = UOp(op, t, arg=AllReduceArg(fold, choices.pick(targets)))
     else:
         root = UOp(op, t, arg=LoadArg(choices.pick((on[0], on[-1], "E"))))
-    return program(root, *([sample(draw, dtype, t.shape, choices)] for draw in DRAWS))
+    return with_data(root, choices, *DRAWS)
 
 
 def _folds(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -122,7 +122,7 @@ def _parts(dtype: DType, choices: Choices, index: int) -> Generated:
     whole = UOp(Op.LOAD, t, arg=LoadArg(choices.pick((*devices(n), "E"))))
     starts = [*(k * rows for k in range(n)), choices.between(1, rows - 1)]
     root = nodes.outputs(*(nodes.shrink(whole, (start, 0), (rows, 3)) for start in starts))
-    return program(root, *([sample(draw, dtype, t.shape, choices)] for draw in DRAWS))
+    return with_data(root, choices, *DRAWS)
 
 
 def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
@@ -132,7 +132,7 @@ def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     for k in range(choices.between(1, 3)):
         t = UOp(Op.LOAD, t, arg=LoadArg(f"D{k + 1}"))
         t = UOp(choices.pick(vocabulary.on(dtype).unary), t)
-    return program(t, *([sample(draw, dtype, shape, choices)] for draw in DRAWS))
+    return with_data(t, choices, *DRAWS)
 
 
 def _sharded(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:

@@ -18,9 +18,9 @@ from uop.conformance.suite.levels.graph.random_graph import (
     homes_in,
     on_data,
 )
-from uop.conformance.suite.levels.group import Generated, Group, group, program
+from uop.conformance.suite.levels.group import Generated, Group, group, with_data
 from uop.conformance.suite.levels.nodes import call, cast, dims, outputs
-from uop.conformance.suite.values import draw_ordinary, sample
+from uop.conformance.suite.values import draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import ParamArg
 from uop.spec.dtype import DType, Kind, dtypes
@@ -96,10 +96,7 @@ def _ranges(dtype: DType, choices: Choices, index: int) -> Generated:
         inside = UOp(Op.ADD, UOp(Op.MOD, number, index_const(high - low + 1)), index_const(low))
         for at in (index_const(low), index_const(high), inside):
             found += call(body, at, x)
-    kinds = (dtypes.int32, ()), (dtype, (count,))
-    return program(
-        outputs(*found), [sample(draw_ordinary, d, shape, choices) for d, shape in kinds]
-    )
+    return with_data(outputs(*found), choices, draw_ordinary)
 
 
 KINDS = (

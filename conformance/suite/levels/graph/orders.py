@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.group import Generated, Group, group, program
+from uop.conformance.suite.levels.group import Generated, Group, group, program, with_data
 from uop.conformance.suite.levels.nodes import (
     buffer,
     expand,
@@ -206,7 +206,7 @@ def _alone(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     elif turn == 2:
         value = steps.moved(value, (VIEWS[(which + 1) % len(VIEWS)],))
     draw = draw_ordinary if turn == 1 else draw_bits
-    return program(UOp(Op.SINK, store(own, value)), [sample(draw, dtype, own.shape, choices)])
+    return with_data(UOp(Op.SINK, store(own, value)), choices, draw)
 
 
 def _overlapping(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
@@ -218,8 +218,7 @@ def _overlapping(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
     sizes = (side - step[0], side - step[1])
     places = (step, (0, 0)) if is_forward else ((0, 0), step)
     target, source = (shrink(own, place, sizes) for place in places)
-    data = sample(draw_bits, dtype, own.shape, choices)
-    return program(UOp(Op.SINK, store(target, source)), [data])
+    return with_data(UOp(Op.SINK, store(target, source)), choices, draw_bits)
 
 
 def _changed_after(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:

@@ -76,23 +76,12 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
                 counts = (smoke if home is homes[0] else 0, default, full)
                 args = (home, flavour_in(vocabulary, name))
                 yield group("twin", None, home, f"{name}-{kind}", counts, build, *args, needs=needs)
-    for declaration in DECLARATIONS.values():
-        if declaration.decomposition is None or declaration.arg is not None:
-            continue
-        if not isinstance(declaration.latitude, Ulp):
-            for dtype in declaration.dtypes:
-                op = declaration.op
-                yield group(
-                    "twin",
-                    op,
-                    dtype,
-                    "decomposed",
-                    (0, 1, 1),
-                    _decomposed_op,
-                    op,
-                    dtype,
-                    needs=(op,),
-                )
+    for op, d in DECLARATIONS.items():
+        if d.decomposition is not None and d.arg is None and not isinstance(d.latitude, Ulp):
+            for dtype in d.dtypes:
+                args_, needs = (op, dtype), (op,)
+                name, counts = "decomposed", (0, 1, 1)
+                yield group("twin", op, dtype, name, counts, _decomposed_op, *args_, needs=needs)
 
 
 def _split(way: Way, home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:

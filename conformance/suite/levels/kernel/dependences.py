@@ -18,12 +18,12 @@ from uop.conformance.suite.levels.kernel.scalar import (
     loop,
     modulo,
     plus,
+    shared,
     special,
     times,
     with_contents,
 )
-from uop.conformance.suite.levels.nodes import dims, store
-from uop.spec.args import AddrSpace, BufferArg
+from uop.conformance.suite.levels.nodes import store
 from uop.spec.dtype import DType
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
@@ -94,14 +94,14 @@ def neighbours(dtype: DType, choices: Choices, index: int) -> Generated:
     items, count = choices.between(3, 8), 3
     item = special("lidx0", items)
     target, source = Memory(0, items * count, dtype), Memory(1, items * count, dtype)
-    shared = [_local(2 + k, items, dtype) for k in range(count)]
+    memories = [shared(2 + k, items, dtype) for k in range(count)]
     own = [load(source.param, plus(times(item, count), k)) for k in range(count)]
-    stored = [store(at(m, item), value) for m, value in zip(shared, own, strict=True)]
+    stored = [store(at(m, item), value) for m, value in zip(memories, own, strict=True)]
     barriers = [UOp(Op.BARRIER, one) for one in stored]
     if index % 2:
         barriers = [UOp(Op.BARRIER, UOp(Op.GROUP, *stored))] * count
     stores = []
-    for k, (memory, barrier) in enumerate(zip(shared, barriers, strict=True)):
+    for k, (memory, barrier) in enumerate(zip(memories, barriers, strict=True)):
         distance = choices.between(1, items - 1)
         turned = UOp(Op.SUB, index_const(items - 1), item)
         place = choices.pick((modulo(plus(item, distance), items), turned))
@@ -112,10 +112,6 @@ def neighbours(dtype: DType, choices: Choices, index: int) -> Generated:
     return with_contents(launch(UOp(Op.SINK, *stores), target, source), choices)
 
 
-def _local(slot: int, count: int, dtype: DType) -> UOp:
-    return UOp(Op.BUFFER, dims((count,)), arg=BufferArg(slot, dtype, None, AddrSpace.LOCAL))
-
-
 def led(dtype: DType, choices: Choices, index: int) -> Generated:
     """Let one item, or a few, store to LOCAL memories, and every item read them after a barrier."""
     items = choices.between(3, 8)
@@ -124,11 +120,11 @@ def led(dtype: DType, choices: Choices, index: int) -> Generated:
     target, source = Memory(0, items * len(leaders), dtype), Memory(1, items, dtype)
     own, stores = load(source.param, item), []
     for k, few in enumerate(leaders):
-        memory = _local(2 + k, few, dtype)
+        memory = shared(2 + k, few, dtype)
         place = choices.pick((item, UOp(Op.SUB, index_const(items - 1), item)))
         stored = store(at(memory, place), own, UOp(Op.CMPLT, place, index_const(few)))
-        shared = UOp(Op.AFTER, memory, UOp(Op.BARRIER, stored))
-        value = load(shared, modulo(plus(item, choices.below(items)), few))
+        written = UOp(Op.AFTER, memory, UOp(Op.BARRIER, stored))
+        value = load(written, modulo(plus(item, choices.below(items)), few))
         result = at(target.param, plus(times(item, len(leaders)), k))
         stores.append(store(result, UOp(_op(choices), value, own)))
     return with_contents(launch(UOp(Op.SINK, *stores), target, source), choices)

@@ -7,9 +7,16 @@ from math import gcd, prod
 
 import numpy as np
 
-from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.group import Args, Counts, Generated, Group, group, program
+from uop.conformance.suite.levels.group import (
+    Args,
+    Counts,
+    Generated,
+    Group,
+    group,
+    program,
+    with_data,
+)
 from uop.conformance.suite.levels.kernel import dependences, nests
 from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.conformance.suite.levels.kernel.scalar import (
@@ -23,17 +30,18 @@ from uop.conformance.suite.levels.kernel.scalar import (
     modulo,
     plus,
     register,
+    shared,
     special,
     times,
     turned,
     with_contents,
 )
-from uop.conformance.suite.levels.nodes import cast, dims, store
+from uop.conformance.suite.levels.nodes import cast, store
 from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, draw_positive, sample
 from uop.interpreter.kernel.fragments import SHAPES
 from uop.interpreter.kernel.schedule import bound
 from uop.interpreter.numeric.storage import np_dtype
-from uop.spec.args import AddrSpace, BufferArg, GetAddrArg, InsArg, WmmaArg
+from uop.spec.args import AddrSpace, GetAddrArg, InsArg, WmmaArg
 from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.ops.codegen import WARP
 from uop.spec.ops.names import FLOOR_DIVISIONS, Op
@@ -105,8 +113,7 @@ def atomic_sums(dtype: DType, choices: Choices, index: int) -> Generated:
     if choices.chance(30):
         listing.do(UOp(Op.ATOMICADD, at(target.param, index_const(0)), const(1, dtype)))
     draws = (draw_positive, draw_positive if dtype.is_float else draw_bits)
-    data = ([sample(draw, dtype, m.count, choices) for m in memories] for draw in draws)
-    return program(launch(listing.body, *memories), *data)
+    return with_data(launch(listing.body, *memories), choices, *draws)
 
 
 def _gated(choices: Choices, listing: Listing, g: UOp, effect: UOp, depth: int) -> None:
@@ -265,13 +272,12 @@ def _own(space: AddrSpace, item: UOp, width: int, dtype: DType) -> tuple[UOp, UO
     """Return memory and the first of the elements that an item has in it."""
     if space is AddrSpace.REG:
         return register(8, width, dtype), index_const(0)
-    shared = UOp(Op.BUFFER, dims((bound(item) * width,)), arg=BufferArg(8, dtype, None, space))
-    return shared, times(item, width)
+    return shared(8, bound(item) * width, dtype), times(item, width)
 
 
 def positions(dtype: DType, choices: Choices, index: int) -> Generated:
     """Read and write the upper half of memories by counters of few bits."""
-    calls, memories = [], []
+    calls = []
     for k, narrow in enumerate(NARROW):
         most = int(narrow.max) + 1
         items = choices.between(5, most // 2)
@@ -283,9 +289,7 @@ def positions(dtype: DType, choices: Choices, index: int) -> Generated:
         value = load(Memory(1, most, dtype).param, one)
         body = UOp(Op.SINK, store(at(Memory(0, most, dtype).param, other), value))
         calls.append(UOp(Op.CALL, body, target.argument, source.argument))
-        memories += [target, source]
-    data = [sample(draw_bits, m.dtype, m.count, choices) for m in memories]
-    return program(UOp(Op.SINK, *calls), data)
+    return with_data(UOp(Op.SINK, *calls), choices, draw_bits)
 
 
 def _copy(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -300,8 +304,7 @@ def _copy(dtype: DType, choices: Choices, index: int) -> Generated:
     value = UOp(Op.LOAD, at(source.param, plus(g, 0)), alt, inside)
     gates = (UOp(Op.CMPNE, place, index_const(choices.below(n))),) if choices.chance(50) else ()
     body = UOp(Op.SINK, store(at(target.param, place), value, *gates))
-    data = [values.sample(values.draw_bits, dtype, n, choices) for _ in memories]
-    return program(launch(body, *memories), data)
+    return with_data(launch(body, *memories), choices, draw_bits)
 
 
 def branches(dtype: DType, choices: Choices, index: int) -> Generated:

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from math import prod
 
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.group import Generated, program
+from uop.conformance.suite.levels.group import Generated, with_data
 from uop.conformance.suite.levels.nodes import buffer, cast, dims, store
-from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
+from uop.conformance.suite.values import draw_mixed, draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.kernel.schedule import bound
 from uop.spec.args import AddrSpace, AxisType, BufferArg, ParamArg, RangeArg, SpecialArg
 from uop.spec.dtype import DType, dtypes
-from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
 
@@ -47,6 +46,11 @@ class Memory:
 
 def register(slot: int, count: int, dtype: DType) -> UOp:
     return UOp(Op.BUFFER, dims((count,)), arg=BufferArg(slot, dtype, None, AddrSpace.REG))
+
+
+def shared(slot: int, count: int, dtype: DType) -> UOp:
+    """Return LOCAL memory, which the items of a group have together."""
+    return UOp(Op.BUFFER, dims((count,)), arg=BufferArg(slot, dtype, None, AddrSpace.LOCAL))
 
 
 def loop(id: int, count: int, kind: AxisType = AxisType.LOOP) -> UOp:
@@ -107,12 +111,7 @@ def launch(body: UOp, *memories: Memory) -> UOp:
 
 def with_contents(root: UOp, choices: Choices) -> Generated:
     """Return a program with contents of every buffer: ordinary ones, then any bits."""
-    buffers = dict(sorted(slots_of(root).items()))
-    data = (
-        {slot: sample(draw, u.dtype, prod(u.shape), choices) for slot, u in buffers.items()}
-        for draw in (draw_ordinary, draw_mixed)
-    )
-    return program(root, *data)
+    return with_data(root, choices, draw_ordinary, draw_mixed)
 
 
 @dataclass(slots=True)

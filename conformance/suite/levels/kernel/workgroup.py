@@ -23,12 +23,12 @@ from uop.conformance.suite.levels.kernel.scalar import (
     modulo,
     plus,
     register,
+    shared,
     special,
     times,
 )
 from uop.conformance.suite.levels.nodes import dims, store
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.spec.args import AddrSpace, BufferArg
 from uop.spec.dtype import DType
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
@@ -77,8 +77,7 @@ class Writer:
 
     @property
     def shared(self) -> UOp:
-        arg = BufferArg(7, self.dtype, None, AddrSpace.LOCAL)
-        return UOp(Op.BUFFER, dims((self.words,)), arg=arg)
+        return shared(7, self.words, self.dtype)
 
     @property
     def own(self) -> UOp:

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, words
-from uop.conformance.suite.levels.group import Generated, Group, copying, group, program
+from uop.conformance.suite.levels.group import Generated, Group, copying, group, program, with_data
 from uop.conformance.suite.levels.nodes import bitcast, call, constant, member, outputs, shrink
 from uop.conformance.suite.levels.op.movement import random_flip, random_permute, random_reshape
 from uop.conformance.suite.values import draw_bits, draw_ordinary, sample
-from uop.interpreter.numeric.storage import Array
 from uop.spec.args import BinaryArg
 from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.ops.names import Op
@@ -37,17 +36,13 @@ def _body(choices: Choices, dtype: DType, shape: Shape) -> list[UOp]:
     return [larger, picked, random_reshape(choices, b)]
 
 
-def _ordinary(dtype: DType, shape: Shape, choices: Choices) -> list[Array]:
-    return [sample(draw_ordinary, dtype, shape, choices) for _ in range(2)]
-
-
 def _function(dtype: DType, choices: Choices, index: int) -> Generated:
     """Call one function twice with its arguments in both orders; every result is used."""
     shape: Shape = choices.pick(((4, 4), (3, 5), (9,)))
     body = _body(choices, dtype, shape)
     x, y = _two_inputs(dtype, shape)
     root = outputs(*call(body, x, y), *call(body, y, x))
-    return program(root, _ordinary(dtype, shape, choices))
+    return with_data(root, choices, draw_ordinary)
 
 
 def _nested(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -57,7 +52,7 @@ def _nested(dtype: DType, choices: Choices, index: int) -> Generated:
     a, b = _two_inputs(dtype, shape)
     outer = (UOp(Op.MAX, call(inner, b, a)[0], b), a)
     root = outputs(*call(outer, random_flip(choices, a), b))
-    return program(root, _ordinary(dtype, shape, choices))
+    return with_data(root, choices, draw_ordinary)
 
 
 def _tuple(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -67,7 +62,7 @@ def _tuple(dtype: DType, choices: Choices, index: int) -> Generated:
     empty = shrink(a, (0,) * len(shape), (0, *shape[1:]))
     moved = random_permute(choices, a)
     root = outputs(a, random_flip(choices, a), moved, empty, moved)
-    return program(root, [sample(draw_bits, dtype, shape, choices)])
+    return with_data(root, choices, draw_bits)
 
 
 def _gettuple(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -76,7 +71,7 @@ def _gettuple(dtype: DType, choices: Choices, index: int) -> Generated:
     a, b = _two_inputs(dtype, shape)
     packed = outputs(random_flip(choices, b), a)
     root = UOp(Op.STACK, member(packed, 1), member(packed, 0))
-    return program(root, _ordinary(dtype, shape, choices))
+    return with_data(root, choices, draw_ordinary)
 
 
 def _param(dtype: DType, choices: Choices, index: int) -> Generated:

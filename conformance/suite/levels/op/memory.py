@@ -7,7 +7,7 @@ from itertools import count
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.group import Generated, Group, copying, group, program
+from uop.conformance.suite.levels.group import Generated, Group, copying, group, program, with_data
 from uop.conformance.suite.levels.nodes import (
     after,
     bitcast,
@@ -29,7 +29,6 @@ from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, d
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import AxisType, PadFill, RangeArg
 from uop.spec.dtype import DTYPES, VALUES, DType, dtypes
-from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, index_const, param
@@ -172,9 +171,7 @@ def _slices(dtype: DType, choices: Choices, index: int) -> Generated:
             effect = store(part, param(next(slots), part.shape, dtype))
             target = UOp(Op.AFTER, target, effect)
         effects.append(effect)
-    root = UOp(Op.SINK, *effects)
-    inputs = sorted(slots_of(root).items())
-    return program(root, {k: sample(draw_mixed, dtype, u.shape, choices) for k, u in inputs})
+    return with_data(UOp(Op.SINK, *effects), choices, draw_mixed)
 
 
 def _read_modify_write(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -183,9 +180,7 @@ def _read_modify_write(dtype: DType, choices: Choices, index: int) -> Generated:
     target = buffer(0, shape, dtype)
     flipped = flip_all(target)
     value = UOp(Op.MAX, target, flipped) if index % 2 else flipped
-    return program(
-        UOp(Op.SINK, store(target, value)), [sample(draw_ordinary, dtype, shape, choices)]
-    )
+    return with_data(UOp(Op.SINK, store(target, value)), choices, draw_ordinary)
 
 
 def _group(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -218,8 +213,7 @@ def _staged(dtype: DType, choices: Choices, index: int) -> Generated:
     order = choices.shuffled(range(3))
     t = param(0, tuple(sizes[k] for k in order), dtype)
     element = UOp(Op.INDEX, t, *(loops[k] for k in order))
-    data = [sample(draw, dtype, t.shape, choices) for draw in (draw_ordinary, draw_bits)]
-    return program(UOp(Op.STAGE, element, *loops), *([column] for column in data))
+    return with_data(UOp(Op.STAGE, element, *loops), choices, draw_ordinary, draw_bits)
 
 
 KINDS = (

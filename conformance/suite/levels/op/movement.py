@@ -8,7 +8,7 @@ from math import prod
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
-from uop.conformance.suite.levels.group import Generated, Group, copying, group, program
+from uop.conformance.suite.levels.group import Generated, Group, copying, group, program, with_data
 from uop.conformance.suite.values import (
     draw_bits,
     draw_mixed,
@@ -150,7 +150,7 @@ def _below(view: View, dtype: DType, choices: Choices, index: int) -> Generated:
     shape: Shape = choices.pick(((3, 3), (2, 1, 3), (5,), (1, 3, 2, 1, 2)))
     first = view(choices, param(0, shape, dtype))
     root = nodes.outputs(*(second(choices, first) for second in VIEWS.values()))
-    return program(root, [sample(draw_bits, dtype, shape, choices)])
+    return with_data(root, choices, draw_bits)
 
 
 def _consumed(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -196,7 +196,7 @@ def _bound(dtype: DType, choices: Choices, index: int) -> Generated:
     variable = UOp(Op.PARAM, nodes.dims(()), arg=ParamArg(9, dtypes.index, min=1, max=9))
     size = UOp(Op.BIND, variable, index_const(choices.between(1, 9)))
     root = UOp(Op.EXPAND, param(0, (1, 5), dtype), UOp(Op.STACK, size, index_const(5)))
-    return program(root, [sample(draw_bits, dtype, (1, 5), choices)])
+    return with_data(root, choices, draw_bits)
 
 
 def _between(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -236,7 +236,7 @@ def _symbolic(dtype: DType, choices: Choices, index: int) -> Generated:
         for value in (part, wide, many, other)
         for op in (Op.ADD, Op.MAX)
     ]
-    return program(nodes.outputs(*results), [sample(draw_positive, dtype, (side, 3), choices)])
+    return with_data(nodes.outputs(*results), choices, draw_positive)
 
 
 def _turned(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -249,7 +249,7 @@ def _turned(dtype: DType, choices: Choices, index: int) -> Generated:
             results.append(nodes.bitcast(nodes.flip(t, flags), bits))
             results.append(nodes.flip(nodes.bitcast(t, bits), flags))
         results.append(nodes.permute(nodes.bitcast(t, bits), (1, 0)))
-    return program(nodes.outputs(*results), [sample(draw_bits, dtype, (3, 8), choices)])
+    return with_data(nodes.outputs(*results), choices, draw_bits)
 
 
 def _bytes(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -263,7 +263,7 @@ def _bytes(dtype: DType, choices: Choices, index: int) -> Generated:
     size = choices.between(1, (n - offset) * dtype.itemsize // new.itemsize)
     arg = SliceArg(size, new)
     root = UOp(Op.SLICE, param(0, shape, dtype), index_const(offset), arg=arg)
-    return program(root, [sample(draw_bits, dtype, shape, choices)])
+    return with_data(root, choices, draw_bits)
 
 
 def _index_constant(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -319,8 +319,7 @@ def _stack(dtype: DType, choices: Choices, index: int) -> Generated:
     """Stack one to four values of one shape: the same one twice, and constants of shape ()."""
     shape: Shape = choices.pick(((3,), (2, 3), (), (0,), (1, 257)))
     params = [param(k, shape, dtype) for k in range(choices.between(1, 4))]
-    data = [sample(draw_bits, dtype, shape, choices) for _ in params]
     operands = [*params, params[0]] if index % 2 else params
     if shape == ():
         operands = [*operands, const(1, dtype)]
-    return program(UOp(Op.STACK, *operands), data)
+    return with_data(UOp(Op.STACK, *operands), choices, draw_bits)

@@ -7,13 +7,14 @@ integers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import combinations_with_replacement
 
 import numpy as np
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
-from uop.conformance.suite.levels.group import Generated, Group, group, program
+from uop.conformance.suite.levels.group import Generated, Group, group, program, with_data
 from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, sample
 from uop.spec.args import PadFill
 from uop.spec.dtype import FLOATS, INTS, DType, dtypes
@@ -110,8 +111,7 @@ def _cubes(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
     copies = nodes.expand(param(1, (1, SIDE, SIDE), dtype), CUBE)
     one, two = (TURNS[op](choices, copies, which) for which in range(2))
     results += [UOp(Op.ADD, one, copies), UOp(Op.ADD, copies, two)]
-    data = [sample(draw_ordinary, dtype, s, choices) for s in (CUBE, (1, SIDE, SIDE))]
-    return program(nodes.outputs(*results), data)
+    return with_data(nodes.outputs(*results), choices, draw_ordinary)
 
 
 def _cycled(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -123,23 +123,17 @@ def _cycled(dtype: DType, choices: Choices, index: int) -> Generated:
             order = [(k + by) % rank for k in range(rank)]
             turned = nodes.permute(t, order)
             results += [turned, nodes.permute(turned, choices.shuffled(range(rank)))]
-    data = [sample(draw_bits, dtype, (2,) * rank, choices) for rank in RANKS]
-    return program(nodes.outputs(*results), data)
+    return with_data(nodes.outputs(*results), choices, draw_bits)
 
 
 def _repeated(dtype: DType, choices: Choices, index: int) -> Generated:
     """Expand each axis and each two axes of rank 4 and 5 where all sizes are equal."""
-    results = []
-    slot = 0
-    data = []
+    results: list[UOp] = []
     for rank in RANKS:
-        for first in range(rank):
-            for second in range(first, rank):
-                shape = [1 if k in (first, second) else 2 for k in range(rank)]
-                results.append(nodes.expand(param(slot, shape, dtype), (2,) * rank))
-                data.append(sample(draw_bits, dtype, tuple(shape), choices))
-                slot += 1
-    return program(nodes.outputs(*results), data)
+        for pair in combinations_with_replacement(range(rank), 2):
+            shape = [1 if k in pair else 2 for k in range(rank)]
+            results.append(nodes.expand(param(len(results), shape, dtype), (2,) * rank))
+    return with_data(nodes.outputs(*results), choices, draw_bits)
 
 
 CYCLIC: dict[Op, Callable[[DType, Choices, int], Generated]] = {

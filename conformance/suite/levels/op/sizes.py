@@ -12,7 +12,15 @@ from math import prod
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
-from uop.conformance.suite.levels.group import OF_ALL, Generated, Group, copying, group, program
+from uop.conformance.suite.levels.group import (
+    OF_ALL,
+    Generated,
+    Group,
+    copying,
+    group,
+    program,
+    with_data,
+)
 from uop.conformance.suite.levels.op.memory import MARKERS
 from uop.conformance.suite.levels.op.movement import (
     random_flip,
@@ -104,8 +112,7 @@ def _large(build: Build, first: int, dtype: DType, choices: Choices, index: int)
 def _added(dtype: DType, shape: Shape, choices: Choices) -> Generated:
     """Add two values, and one that broadcasts along the first axis."""
     a, b, c = (param(slot, s, dtype) for slot, s in enumerate((shape, shape[1:], shape)))
-    data = [sample(draw_mixed, dtype, u.shape, choices) for u in (a, b, c)]
-    return program(UOp(Op.ADD, UOp(Op.ADD, a, b), c), data)
+    return with_data(UOp(Op.ADD, UOp(Op.ADD, a, b), c), choices, draw_mixed)
 
 
 def _folded(dtype: DType, shape: Shape, choices: Choices) -> Generated:
@@ -126,7 +133,7 @@ def _moved(dtype: DType, shape: Shape, choices: Choices) -> Generated:
     root = nodes.outputs(
         *(move(choices, t) for move in (random_permute, random_flip, random_slice))
     )
-    return program(root, [sample(draw_bits, dtype, shape, choices)])
+    return with_data(root, choices, draw_bits)
 
 
 def _stored(dtype: DType, shape: Shape, choices: Choices) -> Generated:
@@ -134,7 +141,7 @@ def _stored(dtype: DType, shape: Shape, choices: Choices) -> Generated:
     whole = nodes.buffer(1, (s + 2 for s in shape), dtype)
     target = nodes.shrink(whole, (1,) * len(shape), shape)
     root = UOp(Op.SINK, nodes.store(target, param(0, shape, dtype)))
-    return program(root, [sample(draw_mixed, dtype, s, choices) for s in (shape, whole.shape)])
+    return with_data(root, choices, draw_mixed)
 
 
 def _picked(dtype: DType, shape: Shape, choices: Choices) -> Generated:
@@ -151,7 +158,7 @@ def _picked(dtype: DType, shape: Shape, choices: Choices) -> Generated:
 def _stacked(dtype: DType, shape: Shape, choices: Choices) -> Generated:
     """Stack two values without the last axis of the shape; a scalar becomes two elements."""
     root = UOp(Op.STACK, *(param(k, shape[:-1], dtype) for k in range(2)))
-    return program(root, [sample(draw_mixed, dtype, shape[:-1], choices) for _ in root.src])
+    return with_data(root, choices, draw_mixed)
 
 
 Input = Callable[[Shape], UOp]
