@@ -11,15 +11,7 @@ from dataclasses import replace
 from functools import cache, partial
 from itertools import zip_longest
 
-from uop.conformance.suite.case import (
-    EFFORTS,
-    GENERATOR,
-    LEVELS,
-    Case,
-    CaseId,
-    InvalidCase,
-    NoSuchCaseError,
-)
+from uop.conformance.suite.case import GENERATOR, LEVELS, Case, CaseId, InvalidCase, NoSuchCaseError
 from uop.conformance.suite.choices import Choices, CountedChoices
 from uop.conformance.suite.levels import invalid, written
 from uop.conformance.suite.levels.device import devices, ops
@@ -62,7 +54,7 @@ Index k * FURTHEST + n is the nth program of a group varied: in its sizes, bound
 DRAWN_ANEW = 16
 """The most programs that are drawn to find one of listed cells only."""
 
-__all__ = ["EFFORTS", "LEVELS", "case_by_id", "cases", "left_out_cases"]
+__all__ = ["LEVELS", "case_by_id", "cases", "left_out_cases"]
 
 
 def cases(

@@ -22,15 +22,9 @@ from math import prod
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.pair_forms import LENGTH
-from uop.conformance.suite.levels.graph.pairs import (
-    IN_SMOKE,
-    Build,
-    has_first,
-    on_data,
-    ordinary_first,
-)
+from uop.conformance.suite.levels.graph.pairs import Build, groups_of, on_data, ordinary_first
 from uop.conformance.suite.levels.graph.steps import FOLDS
-from uop.conformance.suite.levels.group import Counts, Generated, Group, group, program
+from uop.conformance.suite.levels.group import Counts, Generated, Group, program
 from uop.conformance.suite.levels.nodes import (
     bitcast,
     cast,
@@ -62,12 +56,7 @@ COUNTS: Counts = (1, 3, 24)
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
-    for dtype in vocabulary.of_dtypes(VALUES):
-        if dtype is not dtypes.index:
-            for name, (few, default, full), build in _builds(dtype):
-                if has_first(build, dtype, vocabulary):
-                    counts = (few if dtype.name in IN_SMOKE else 0, default, full)
-                    yield group("graph", None, dtype, name, counts, build, dtype, vocabulary)
+    return groups_of(vocabulary, _builds)
 
 
 def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar
 
 import numpy as np
@@ -25,17 +25,16 @@ from uop.conformance.suite.choices import Choices, CountedChoices
 from uop.conformance.suite.levels.graph.pair_forms import LENGTH
 from uop.conformance.suite.levels.graph.pairs import (
     ARITHMETIC,
-    IN_SMOKE,
     Build,
     data_for,
-    has_first,
+    groups_of,
     on_data,
     ordinary_first,
     own_share,
 )
 from uop.conformance.suite.levels.graph.rewrites import MOVED, SIDES
 from uop.conformance.suite.levels.graph.steps import FOLDS, either_way
-from uop.conformance.suite.levels.group import Counts, Generated, Group, group, program
+from uop.conformance.suite.levels.group import Counts, Generated, Group, program
 from uop.conformance.suite.levels.nodes import cast, flip_all, fold, outputs
 from uop.conformance.suite.values import array
 from uop.conformance.suite.vocabulary import Vocabulary
@@ -59,22 +58,17 @@ Values = Callable[[DType], UOp]
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
-    for dtype in vocabulary.of_dtypes(VALUES):
-        if dtype is not dtypes.index:
-            for name, counts, build in _builds(dtype, vocabulary):
-                if has_first(build, dtype, vocabulary):
-                    yield group("graph", None, dtype, name, counts, build, dtype, vocabulary)
+    return groups_of(vocabulary, partial(_builds, vocabulary))
 
 
-def _builds(dtype: DType, vocabulary: Vocabulary) -> Iterator[tuple[str, Counts, Build]]:
-    once = int(dtype.name in IN_SMOKE)
+def _builds(vocabulary: Vocabulary, dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
     for name, few, listed, build in LISTED:
         if count := -(-len(listed(dtype, vocabulary)) // TOGETHER):
-            yield name, (few * once, count, 4 * count), build
+            yield name, (few, count, 4 * count), build
     if any(_is_inside(d, dtype) for d in INTS):
-        yield "clamped", (once, 1, 1), _clamped
+        yield "clamped", (1, 1, 1), _clamped
     if vocabulary.of(ARITHMETIC, dtype) and dtype is not dtypes.bool:
-        yield "last-reads", (once, 2, 12), _last_reads
+        yield "last-reads", (1, 2, 12), _last_reads
 
 
 def _narrow(slot: int, kind: DType) -> Values:

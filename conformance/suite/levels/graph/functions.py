@@ -11,13 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.growth import has_meaning
-from uop.conformance.suite.levels.graph.random_graph import (
-    Flavour,
-    flavour_in,
-    grown,
-    homes_in,
-    on_data,
-)
+from uop.conformance.suite.levels.graph.random_graph import Flavour, flavours_in, grown, on_data
 from uop.conformance.suite.levels.group import Generated, Group, group, with_data
 from uop.conformance.suite.levels.nodes import call, cast, dims, outputs
 from uop.conformance.suite.values import draw_ordinary
@@ -42,10 +36,10 @@ MOST_CUTS = 4
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     called = (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)
-    for name, chosen in HOMES.items():
-        for home in homes_in(vocabulary, name, chosen):
+    for _, flavour in flavours_in(vocabulary, HOMES):
+        for home in flavour.homes:
             for kind, build, counts in KINDS:
-                args = (home, flavour_in(vocabulary, name))
+                args = (home, flavour)
                 yield group("function", None, home, kind, counts, build, *args, needs=called)
     needs = (*called, Op.STACK, Op.CMPLT, Op.CMPNE, Op.WHERE, Op.CAST, Op.MOD, Op.ADD)
     for dtype in (dtypes.int32, dtypes.float32, dtypes.uint8):

@@ -165,17 +165,24 @@ def _is_spoken(vocabulary: Vocabulary, u: UOp) -> bool:
 
 
 def aliased(vocabulary: Vocabulary) -> Iterator[Group]:
-    """Yield groups of ops whose operands are one node, on long vectors, of chains of three, and of
+    """Return groups of ops whose operands are one node, on long vectors, of chains of three, and of
     programs that differ in a constant: a backend may treat these in another way.
     """
+    return groups_of(vocabulary, lambda dtype: KINDS)
+
+
+def groups_of(
+    vocabulary: Vocabulary, kinds: Callable[[DType], Iterable[tuple[str, Counts, Build]]]
+) -> Iterator[Group]:
+    """Yield the groups of some kinds on each dtype; a smoke run has those of few dtypes."""
     for dtype in vocabulary.of_dtypes(VALUES):
-        for name, (few, default, full), build in KINDS:
-            if dtype is not dtypes.index and has_first(build, dtype, vocabulary):
+        for name, (few, default, full), build in kinds(dtype) if dtype is not dtypes.index else ():
+            if _has_first(build, dtype, vocabulary):
                 counts = (few if dtype.name in IN_SMOKE else 0, default, full)
                 yield group("graph", None, dtype, name, counts, build, dtype, vocabulary)
 
 
-def has_first(build: Build, dtype: DType, vocabulary: Vocabulary) -> bool:
+def _has_first(build: Build, dtype: DType, vocabulary: Vocabulary) -> bool:
     """Return whether a vocabulary has what the first program holds; the whole language has it."""
     if vocabulary.is_whole:
         return True

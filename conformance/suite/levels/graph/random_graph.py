@@ -183,10 +183,14 @@ def flavour_in(vocabulary: Vocabulary, name: str) -> Flavour:
     return replace(flavour, homes=homes, palette=palette, table=table, vocabulary=vocabulary)
 
 
-def homes_in(vocabulary: Vocabulary, name: str, chosen: Sequence[str]) -> tuple[DType, ...]:
-    """Return the dtypes of a flavour: the chosen ones that are listed, else any of it."""
-    listed = vocabulary.of_dtypes(DTYPES[home] for home in chosen)
-    return listed or flavour_in(vocabulary, name).homes
+def flavours_in(
+    vocabulary: Vocabulary, chosen: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, Flavour]]:
+    """Yield flavours by name. They start with the chosen dtypes that are listed, else with any."""
+    for name, homes in chosen.items():
+        flavour = flavour_in(vocabulary, name)
+        listed = vocabulary.of_dtypes(DTYPES[home] for home in homes)
+        yield name, replace(flavour, homes=listed or flavour.homes)
 
 
 def _aimed(

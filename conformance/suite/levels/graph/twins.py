@@ -19,9 +19,8 @@ from uop.conformance.suite.levels.graph.growth import Growth
 from uop.conformance.suite.levels.graph.random_graph import (
     Flavour,
     batches,
-    flavour_in,
+    flavours_in,
     grown,
-    homes_in,
     rooted,
 )
 from uop.conformance.suite.levels.group import Counts, Generated, Group, group
@@ -68,13 +67,12 @@ MOST_LISTED = 8
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
-    for name, chosen in HOMES.items():
-        homes = homes_in(vocabulary, name, chosen)
-        for home in homes:
+    for name, flavour in flavours_in(vocabulary, HOMES):
+        for home in flavour.homes:
             for kind, build, (smoke, default, full), needs in KINDS:
                 # A smoke run takes each flavour once.
-                counts = (smoke if home is homes[0] else 0, default, full)
-                args = (home, flavour_in(vocabulary, name))
+                counts = (smoke if home is flavour.homes[0] else 0, default, full)
+                args = (home, flavour)
                 yield group("twin", None, home, f"{name}-{kind}", counts, build, *args, needs=needs)
     for op, d in DECLARATIONS.items():
         if d.decomposition is not None and d.arg is None and not isinstance(d.latitude, Ulp):

@@ -6,12 +6,7 @@ from collections.abc import Iterator
 
 from uop.compiler.pipeline import lower
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.graph.random_graph import (
-    Flavour,
-    flavour_in,
-    homes_in,
-    stored_graph,
-)
+from uop.conformance.suite.levels.graph.random_graph import Flavour, flavours_in, stored_graph
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.kernel import features
 from uop.conformance.suite.levels.kernel.scalar import (
@@ -59,10 +54,10 @@ EXACT_DTYPES = (*INTS, dtypes.float32, dtypes.float64)
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
-    for name, chosen in LOWERED.items():
-        for home in homes_in(vocabulary, name, chosen):
+    for name, flavour in flavours_in(vocabulary, LOWERED):
+        for home in flavour.homes:
             for stage, needs in STAGES.items():
-                args = (home, flavour_in(vocabulary, name), stage)
+                args = (home, flavour, stage)
                 kind, counts = f"{name}-{stage}", (0, 1, 10)
                 yield group("kernel", None, home, kind, counts, _lowered, *args, needs=needs)
     for dtype in EXACT_DTYPES:

@@ -18,9 +18,8 @@ from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.random_graph import (
     Flavour,
     batches,
-    flavour_in,
+    flavours_in,
     grown,
-    homes_in,
     stored,
     stored_graph,
 )
@@ -54,16 +53,13 @@ NEEDS = (Op.SINK, Op.CALL, Op.RANGE, Op.END)
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
-    for name, chosen in GRAPHS.items():
-        homes = homes_in(vocabulary, name, chosen)
-        for home in homes:
+    for name, flavour in flavours_in(vocabulary, GRAPHS):
+        for home in flavour.homes:
+            # A smoke run takes each flavour once.
+            counts, args = (int(home is flavour.homes[0]), 2, 30), (home, flavour)
             for kind, build in (("optimized", _optimized), ("split", _cut), ("called", _called)):
-                # A smoke run takes each flavour once.
-                counts = (int(home == homes[0]), 2, 30)
-                args = (home, flavour_in(vocabulary, name))
-                yield group(
-                    "schedule", None, home, f"{name}-{kind}", counts, build, *args, needs=NEEDS
-                )
+                title = f"{name}-{kind}"
+                yield group("schedule", None, home, title, counts, build, *args, needs=NEEDS)
 
 
 def random_sequence(choices: Choices, body: UOp) -> tuple[Optimization, ...]:
