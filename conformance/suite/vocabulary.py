@@ -137,21 +137,20 @@ def elementwise_in(vocabulary: Vocabulary, dtype: DType) -> Elementwise:
     def ops(arity: int, keep: Callable[[OpDef], bool]) -> tuple[Op, ...]:
         return tuple(d.op for d in listed if len(d.src) == arity and keep(d))
 
+    def is_ordered(d: OpDef) -> bool:
+        return not (dtype.is_float and isinstance(d.latitude, Unordered))
+
     return Elementwise(
-        ops(1, lambda d: not _has_budget(d)),
-        ops(1, _has_budget),
-        ops(2, lambda d: not _has_budget(d) and not _makes_bool(d)),
-        ops(2, _has_budget),
-        ops(2, lambda d: _makes_bool(d) and not (dtype.is_float and _may_be_either(d))),
+        unary=ops(1, lambda d: not _has_budget(d)),
+        unary_wide=ops(1, _has_budget),
+        binary=ops(2, lambda d: not _has_budget(d) and not _makes_bool(d)),
+        binary_wide=ops(2, _has_budget),
+        comparisons=ops(2, lambda d: _makes_bool(d) and is_ordered(d)),
     )
 
 
 def _has_budget(d: OpDef) -> bool:
     return isinstance(d.latitude, Ulp)
-
-
-def _may_be_either(d: OpDef) -> bool:
-    return isinstance(d.latitude, Unordered)
 
 
 def _makes_bool(d: OpDef) -> bool:
