@@ -70,6 +70,23 @@ def _every_second(i: UOp) -> UOp:
     return UOp(Op.CMPNE, modulo(i, 2), index_const(0))
 
 
+def totals(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Add up elements in memory that each iteration reads anew, and keep what they were."""
+    n, effects, memories = choices.between(3, 9), [], []
+    for k in range(4):
+        total, steps, source = (
+            Memory(3 * k + m, count, dtype) for m, count in enumerate((2, n, n))
+        )
+        i, place = loop(k, n), index_const(choices.below(2))
+        held = load(UOp(Op.AFTER, total.param, i), place)
+        new = UOp(_op(choices), held, load(source.param, i))
+        gate = (_every_second(i),) if k == 3 else ()
+        stores = (store(at(total.param, place), new, *gate), store(at(steps.param, i), held))
+        effects.append(UOp(Op.END, UOp(Op.GROUP, *stores), i))
+        memories += [total, steps, source]
+    return with_contents(launch(UOp(Op.SINK, *effects), *memories), choices)
+
+
 def overwritten(dtype: DType, choices: Choices, index: int) -> Generated:
     """Write elements several times in nested loops, so that the order of iterations shows."""
     rows, columns = choices.between(2, 5), choices.between(2, 5)

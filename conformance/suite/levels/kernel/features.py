@@ -53,6 +53,7 @@ MOST_ITEMS = 40
 MOST_DEEP = 3
 ARITY = {"mul_hi": 2, "popcount": 1, "clz": 1}
 READ = 23
+LANES = (4, 4, 8, 8)
 AXES = ((1, 2), (2, 1), (1, 3), (3, 1), (2, 3), (3, 2), (0, 2), (3, 0), (2, 2))
 """How many axes the workgroups of a launch have, and the items of each group."""
 FEW = 3
@@ -204,6 +205,27 @@ def _fragment(lane: UOp, count: int) -> UOp:
     each = count // WARP
     first = times(lane, each)
     return UOp(Op.STACK, *(plus(first, k) for k in range(each)))
+
+
+def lanes(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Read and write several elements at once, in any order between the first and the last one."""
+    items, source = choices.between(2, 5), Memory(1, READ, dtype)
+    g, target, stores = special("gidx0", items), Memory(0, items * sum(LANES), dtype), []
+    for k, n in enumerate(LANES):
+        start = modulo(times(g, choices.between(1, 3)), READ - n + 1)
+        read, written = (_lanes(choices, n) for _ in range(2))
+        if k % 2:
+            # A lane is read twice, and its neighbour is not.
+            read[1] = read[2]
+        value = load(source.param, UOp(Op.STACK, *(plus(start, lane) for lane in read)))
+        first = plus(times(g, n), items * sum(LANES[:k]))
+        places = UOp(Op.STACK, *(plus(first, lane) for lane in written))
+        stores.append(store(at(target.param, places), value))
+    return with_contents(launch(UOp(Op.SINK, *stores), target, source), choices)
+
+
+def _lanes(choices: Choices, n: int) -> list[int]:
+    return [0, *choices.shuffled(range(1, n - 1)), n - 1]
 
 
 def axes(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -391,6 +413,8 @@ DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DT
         (dtypes.int32, dtypes.bfloat16, dtypes.uint8),
     ),
     (Op.BARRIER, "led", dependences.led, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.INDEX, "lanes", lanes, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.END, "totals", dependences.totals, (dtypes.int32, dtypes.float32, dtypes.uint16)),
     (Op.CAST, "counters", counters, (dtypes.int64, dtypes.float32, dtypes.uint64)),
 )
 """Kernels with several results each, on few dtypes: what they show does not depend on the dtype."""

@@ -1,0 +1,153 @@
+"""Generate level graph, combined: ops that compilers merge into one, in every combination of two.
+
+- view-pairs: each view of each view, on shapes in which the order of elements shows.
+- centred: folds of x with a fold of x, along rows that are no multiple of a vector.
+- powers: products, quotients and remainders by 1 << y, for each count y of a dtype.
+- narrowed: comparisons, maxima and quotients of an integer that lost its upper bits.
+- left-out: ops and folds of a buffer in which a STORE has left out absent elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from uop.conformance.suite.choices import Choices
+from uop.conformance.suite.levels.graph.pair_forms import LENGTH
+from uop.conformance.suite.levels.graph.pairs import Build, groups_of, on_data, ordinary_first
+from uop.conformance.suite.levels.graph.steps import FOLDS
+from uop.conformance.suite.levels.group import Counts, Generated, Group
+from uop.conformance.suite.levels.nodes import (
+    after,
+    buffer,
+    cast,
+    expand,
+    flip,
+    fold,
+    pad,
+    permute,
+    reshape,
+    shrink,
+)
+from uop.conformance.suite.values import draw_special, draw_within, sample
+from uop.conformance.suite.vocabulary import Vocabulary
+from uop.interpreter.numeric.storage import Array
+from uop.spec.args import PadFill
+from uop.spec.dtype import INTS, DType, dtypes
+from uop.spec.graph import slots_of
+from uop.spec.ops.names import FLOOR_DIVISIONS, Op
+from uop.spec.uop import UOp, const, param
+
+VIEWS = (Op.PERMUTE, Op.RESHAPE, Op.SHRINK, Op.PAD, Op.FLIP, Op.EXPAND)
+MOVED = (dtypes.int32, dtypes.float32, dtypes.uint8)
+"""Dtypes of each size that memory is mostly moved in; a view is the same on all."""
+DIVIDING = (*FLOOR_DIVISIONS, Op.CDIV, Op.CMOD)
+SHAPES = (((3, 1), (1, 2, 3)), ((1, 4), (2, 3, 1)))
+"""An axis can be repeated, and each joined with one that is."""
+ROWS = (5, 6, 7, 9)
+
+
+def groups(vocabulary: Vocabulary) -> Iterator[Group]:
+    return groups_of(vocabulary, _builds)
+
+
+def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
+    if dtype in MOVED:
+        yield "view-pairs", (2, 2, 12), _view_pairs
+        yield "left-out", (1, 1, 6), _left_out
+    if dtype.is_int or dtype.is_float:
+        yield "centred", (1, 1, 6), _centred
+    if dtype.is_int:
+        yield "powers", (1, 1, 6), _powers
+    if dtype.is_int and dtype.bits > 8:
+        yield "narrowed", (2, 2, 12), _narrowed
+
+
+def _view_pairs(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Take each view of each view."""
+    views = vocabulary.of(VIEWS) or VIEWS
+    inputs = [param(slot, shape, dtype) for slot, shape in enumerate(SHAPES[index % 2])]
+    found = [
+        _viewed(choices, outer, _viewed(choices, inner, x))
+        for x in inputs
+        for inner, outer in product(views, views)
+    ]
+    return on_data(found, vocabulary, choices, ordinary_first)
+
+
+def _viewed(choices: Choices, op: Op, u: UOp) -> UOp:
+    """Return a view that changes something: every axis that can be repeated or cut is."""
+    shape = [int(n) for n in u.shape]
+    if op is Op.PERMUTE:
+        first = choices.between(1, max(1, len(shape) - 1))
+        return permute(u, [*range(first, len(shape)), *range(first)])
+    if op is Op.FLIP:
+        return flip(u, (True,) * len(shape))
+    if op is Op.RESHAPE:
+        # Two axes become one.
+        k = choices.below(max(1, len(shape) - 1))
+        return reshape(u, [*shape[:k], shape[k] * (shape[k + 1 :] or [1])[0], *shape[k + 2 :]])
+    if op is Op.SHRINK:
+        return shrink(u, (n // 2 for n in shape), (n - n // 2 for n in shape))
+    if op is Op.PAD:
+        return pad(u, (n % 2 for n in shape), (n + n % 2 + 1 for n in shape), PadFill.ZERO)
+    return expand(u, (choices.between(2, 3) if n == 1 else n for n in shape))
+
+
+def _left_out(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Store a part that is padded with absent elements, and compute with the buffer after it."""
+    n, found = choices.between(2, 4), []
+    for slot in range(4):
+        before = choices.below(3)
+        size = n + before + choices.between(1, 3)
+        part = pad(param(4, (n,), dtype), (before,), (size,), PadFill.INVALID)
+        whole = after(buffer(slot, (size,), dtype), part)
+        found += [UOp(choices.pick((Op.ADD, Op.MUL, Op.MAX)), whole, whole)]
+        found += [fold(choices.pick(FOLDS), whole, (0,)), flip(whole, (True,))]
+    return on_data(found, vocabulary, choices, ordinary_first)
+
+
+def _centred(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Fold what an op gives of each element and a fold of its row."""
+    found = []
+    for slot, n in enumerate(choices.shuffled(ROWS)):
+        x = param(slot, (3, n), dtype)
+        for outer in (Op.ADD, Op.MAX):
+            row = fold(choices.pick((Op.MAX, Op.ADD)), x, (1,))
+            op = choices.pick((Op.SUB, Op.ADD, Op.MUL, Op.MAX))
+            found.append(fold(outer, UOp(op, *choices.shuffled((x, row))), (1,)))
+    return on_data(found, vocabulary, choices, ordinary_first)
+
+
+def _powers(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Multiply and divide by 1 << y, which may be the least value of the dtype, and by 3 << y."""
+    x, y = (param(slot, (LENGTH,), dtype) for slot in range(2))
+    found = []
+    for op in (Op.MUL, *vocabulary.of(DIVIDING, dtype)):
+        power = UOp(Op.SHL, const(1, dtype), y)
+        found += [UOp(op, x, power), UOp(op, x, UOp(Op.SHL, const(3, dtype), y))]
+    counts = {1: sample(draw_within(0, dtype.bits - 1), dtype, (LENGTH,), choices)}
+    return on_data(
+        found, vocabulary, choices, lambda *made: [b | counts for b in ordinary_first(*made)]
+    )
+
+
+def _narrowed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Compare, divide and select by a wide value of which only the lower bits are kept."""
+    x, y = (param(slot, (LENGTH,), dtype) for slot in range(2))
+    found = []
+    for narrow in (d for d in INTS if d.bits < dtype.bits):
+        cut, number = cast(x, narrow), const(choices.between(1, 99), narrow)
+        for op in vocabulary.on(narrow).comparisons:
+            other = choices.pick((number, cast(y, narrow)))
+            found.append(UOp(op, *choices.shuffled((cut, other))))
+        for op in (Op.MAX, Op.SHR, *vocabulary.of(DIVIDING, narrow)):
+            found.append(UOp(op, cut, const(3, narrow)))
+        found.append(cast(UOp(Op.ADD, cut, number), dtype))
+    return on_data(found, vocabulary, choices, _around_zero)
+
+
+def _around_zero(root: UOp, choices: Choices) -> list[dict[int, Array]]:
+    """Return batches of numbers that need a few bits more than 8, and of special values."""
+    inputs, draws = slots_of(root).items(), (draw_within(0, 600), draw_special)
+    return [{k: sample(draw, u.dtype, u.shape, choices) for k, u in inputs} for draw in draws]
