@@ -11,7 +11,7 @@ from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import cases
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array
-from uop.spec.args import AllReduceArg, ParamArg, arg_of
+from uop.spec.args import AllReduceArg, ConstArg, ParamArg, arg_of
 from uop.spec.graph import outside
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -76,6 +76,40 @@ def test_chains_hold_each_view_over_each_other() -> None:
         if u.op in views and u.src[0].op in views
     }
     assert len(found) > 0.9 * len(views) ** 2
+
+
+def test_every_pair_of_views_is_there_and_joins_axes_that_repeat() -> None:
+    views = (Op.PERMUTE, Op.RESHAPE, Op.SHRINK, Op.PAD, Op.FLIP, Op.EXPAND)
+    for case in of_group("view-pairs"):
+        pairs = {(u.op, u.src[0].op) for u in case.root.src}
+        assert len(pairs) == len(views) ** 2
+    joined = {
+        tuple(a == b for a, b in zip(u.src[0].shape, u.src[0].src[0].shape, strict=True))
+        for case in of_group("view-pairs")
+        for u in case.root.src
+        if (u.op, u.src[0].op) == (Op.RESHAPE, Op.EXPAND) and len(u.shape) == 1
+    }
+    assert joined == {(True, False), (False, True)}
+
+
+def test_lanes_come_in_other_orders_and_the_ends_stay() -> None:
+    """Two lanes of a LOAD may be one element; a STORE of such lanes would have two values."""
+    orders = set()
+    for case in of_group("lanes"):
+        for load in (u for u in case.root.toposort() if u.op is Op.LOAD):
+            lanes = [lane.src[1] for lane in load.src[0].src[1].src]
+            numbers = [arg_of(n, ConstArg).value for n in lanes]
+            assert numbers[-1] - numbers[0] == len(numbers) - 1
+            orders.add(tuple(numbers))
+    assert len(orders) > 6
+    assert any(len(set(numbers)) < len(numbers) for numbers in orders)
+
+
+def test_divisors_meet_both_ends_of_a_dtype() -> None:
+    for case in of_group("divided"):
+        ends = np.concatenate([case.batches[k].inputs[0] for k in range(2)])
+        dtype = case.root.src[0].dtype
+        assert {dtype.min, dtype.max, dtype.min + 1, dtype.max - 1} <= {int(n) for n in ends}
 
 
 def test_some_numbers_select_no_row() -> None:

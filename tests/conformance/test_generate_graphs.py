@@ -30,6 +30,7 @@ LISTED = (
     *("ends", "under-views", "wraps", "clamped", "last-reads"),
     *("affine", "shifts", "filled", "view-chains", "folded-constants", "bits-between"),
     *("casts-in-folds", "idioms", "selections", "adjusted"),
+    *("view-pairs", "left-out", "called-on-views", "centred", "powers", "divided", "narrowed"),
 )
 """Groups whose programs are listed, or are a few steps on memory."""
 

@@ -210,6 +210,12 @@ class _Item:
             base = base.src[0]
         gate = u.src[2] if len(u.src) > 2 else None
         asked = 1 if gate is None else (yield from self.value(gate))
+        if isinstance(asked, list):
+            assert u.op is Op.LOAD
+            instead = yield from self.value(u.src[1])
+            where = yield from self.value(indices[0])
+            lanes = zip(where, asked, instead, strict=True)
+            return [self.touch(u, base, i, 0) if is_open else n for i, is_open, n in lanes]
         if not asked:
             return (yield from self.value(u.src[1])) if u.op is Op.LOAD else 0
         value: Number = 0

@@ -4,13 +4,17 @@
 - centred: folds of x with a fold of x, along rows that are no multiple of a vector.
 - powers: products, quotients and remainders by 1 << y, for each count y of a dtype.
 - narrowed: comparisons, maxima and quotients of an integer that lost its upper bits.
-- left-out: ops and folds of a buffer in which a STORE has left out absent elements.
+- divided: quotients and remainders by constants, of numbers at both ends of a dtype.
+- left-out: ops and folds of a buffer in which a STORE has left out absent elements, and of these.
+- called-on-views: one FUNCTION of several views of a value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+
+import numpy as np
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.pair_forms import LENGTH
@@ -20,6 +24,7 @@ from uop.conformance.suite.levels.group import Counts, Generated, Group
 from uop.conformance.suite.levels.nodes import (
     after,
     buffer,
+    call,
     cast,
     expand,
     flip,
@@ -31,7 +36,7 @@ from uop.conformance.suite.levels.nodes import (
 )
 from uop.conformance.suite.values import draw_special, draw_within, sample
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.interpreter.numeric.storage import Array
+from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
 from uop.spec.dtype import INTS, DType, dtypes
 from uop.spec.graph import slots_of
@@ -44,6 +49,9 @@ MOVED = (dtypes.int32, dtypes.float32, dtypes.uint8)
 DIVIDING = (*FLOOR_DIVISIONS, Op.CDIV, Op.CMOD)
 SHAPES = (((3, 1), (1, 2, 3)), ((1, 4), (2, 3, 1)))
 """An axis can be repeated, and each joined with one that is."""
+DIVISORS = (3, 5, 6, 7, 9, 10, 11, 13, 14, 21, 25, 28, 49, 60, 100, 125)
+"""Few of them have a magic number of as many bits as the dtype."""
+RESULTS = 8
 ROWS = (5, 6, 7, 9)
 
 
@@ -54,11 +62,13 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
     if dtype in MOVED:
         yield "view-pairs", (2, 2, 12), _view_pairs
-        yield "left-out", (1, 1, 6), _left_out
+        yield "left-out", (2, 2, 12), _left_out
+        yield "called-on-views", (2, 2, 12), _called_on_views
     if dtype.is_int or dtype.is_float:
         yield "centred", (1, 1, 6), _centred
     if dtype.is_int:
         yield "powers", (1, 1, 6), _powers
+        yield "divided", (1, 2, 12), _divided
     if dtype.is_int and dtype.bits > 8:
         yield "narrowed", (2, 2, 12), _narrowed
 
@@ -104,6 +114,21 @@ def _left_out(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
         whole = after(buffer(slot, (size,), dtype), part)
         found += [UOp(choices.pick((Op.ADD, Op.MUL, Op.MAX)), whole, whole)]
         found += [fold(choices.pick(FOLDS), whole, (0,)), flip(whole, (True,))]
+        found += [fold(op, reshape(part, (size, 1)), (1,)) for op in choices.shuffled(FOLDS)[:2]]
+    return on_data(found, vocabulary, choices, ordinary_first)
+
+
+def _called_on_views(
+    dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
+) -> Generated:
+    """Call one FUNCTION on a square, its transpose, and both in reverse."""
+    n = choices.between(2, 4)
+    x, y, own = (param(slot, (n, n), dtype) for slot in range(3))
+    body = (UOp(choices.pick((Op.ADD, Op.SUB, Op.MUL)), x, y), flip(x, (True, False)))
+    turned = permute(own, (1, 0))
+    views = [own, turned, *(flip(u, (True, False)) for u in (own, turned))]
+    other = param(3, (n, n), dtype)
+    found = [v for u in choices.shuffled(views) for v in call(body, *choices.shuffled((u, other)))]
     return on_data(found, vocabulary, choices, ordinary_first)
 
 
@@ -130,6 +155,17 @@ def _powers(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
     return on_data(
         found, vocabulary, choices, lambda *made: [b | counts for b in ordinary_first(*made)]
     )
+
+
+def _divided(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Divide by constants the numbers next to the ends of a dtype, and by some of them any."""
+    x = param(0, (LENGTH,), dtype)
+    divisors = [const(d, dtype) for d in choices.shuffled(DIVISORS)[:RESULTS]]
+    found = [UOp(op, x, d) for d in divisors for op in vocabulary.of(DIVIDING, dtype)]
+    low, high = int(dtype.min), int(dtype.max)
+    ends = range(high - LENGTH + 1, high + 1), range(low, low + LENGTH)
+    at_ends = [{0: np.array(end, np_dtype(dtype))} for end in ends]
+    return on_data(found, vocabulary, choices, lambda *made: [*at_ends, *ordinary_first(*made)[1:]])
 
 
 def _narrowed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:

@@ -208,16 +208,24 @@ def _fragment(lane: UOp, count: int) -> UOp:
 
 
 def lanes(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Read and write several elements at once, in any order between the first and the last one."""
+    """Read and write several elements at once, in any order between the first and the last one.
+
+    Some lanes read the element of another lane, and some have a gate that is closed.
+    """
     items, source = choices.between(2, 5), Memory(1, READ, dtype)
     g, target, stores = special("gidx0", items), Memory(0, items * sum(LANES), dtype), []
     for k, n in enumerate(LANES):
         start = modulo(times(g, choices.between(1, 3)), READ - n + 1)
         read, written = (_lanes(choices, n) for _ in range(2))
         if k % 2:
-            # A lane is read twice, and its neighbour is not.
             read[1] = read[2]
-        value = load(source.param, UOp(Op.STACK, *(plus(start, lane) for lane in read)))
+        indices = [plus(start, lane) for lane in read]
+        value = load(source.param, UOp(Op.STACK, *indices))
+        if k > 1:
+            closed = UOp(Op.STACK, *(const(choices.below(9), dtype) for _ in read))
+            most = plus(start, choices.between(1, n - 1))
+            gate = UOp(Op.STACK, *(UOp(Op.CMPLT, i, most) for i in indices))
+            value = UOp(Op.LOAD, value.src[0], closed, gate)
         first = plus(times(g, n), items * sum(LANES[:k]))
         places = UOp(Op.STACK, *(plus(first, lane) for lane in written))
         stores.append(store(at(target.param, places), value))
@@ -226,6 +234,24 @@ def lanes(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _lanes(choices: Choices, n: int) -> list[int]:
     return [0, *choices.shuffled(range(1, n - 1)), n - 1]
+
+
+def wrapped(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Divide i + k by the count of i, and compare them: some sums reach it, others exceed it."""
+    n, results = choices.between(4, 9), []
+    i = loop(0, n) if index % 2 else special("gidx0", n)
+    source, end = Memory(1, 2 * n, dtype), index_const(n)
+    for k in (0, 1, choices.between(2, n)):
+        later = plus(i, k)
+        results += [load(source.param, UOp(Op.MOD, later, end))]
+        results += [cast(UOp(op, later, end), dtype) for op in (Op.IDIV, Op.MOD, Op.CMPLT)]
+        results += [cast(UOp(Op.MOD, times(later, 2), plus(end, k)), dtype)]
+    target = Memory(0, n * len(results), dtype)
+    places = (plus(times(i, len(results)), k) for k in range(len(results)))
+    stores = (store(at(target.param, p), u) for p, u in zip(places, results, strict=True))
+    effects = UOp(Op.GROUP, *stores)
+    body = UOp(Op.SINK, UOp(Op.END, effects, i) if index % 2 else effects)
+    return with_contents(launch(body, target, source), choices)
 
 
 def axes(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -414,6 +440,7 @@ DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DT
     ),
     (Op.BARRIER, "led", dependences.led, (dtypes.int32, dtypes.float32, dtypes.uint8)),
     (Op.INDEX, "lanes", lanes, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.MOD, "wrapped", wrapped, (dtypes.int32, dtypes.float32, dtypes.uint8)),
     (Op.END, "totals", dependences.totals, (dtypes.int32, dtypes.float32, dtypes.uint16)),
     (Op.CAST, "counters", counters, (dtypes.int64, dtypes.float32, dtypes.uint64)),
 )
