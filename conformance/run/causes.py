@@ -1,16 +1,16 @@
 """Finds the causes of the failures of a run, and which failing cases each of them explains.
 
 Rounds of two steps: explain what the known causes explain, then shrink a few of the other cases,
-unlike each other, to repros of new causes.
+of the kinds that most of them are of, to repros of new causes.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
 from uop.conformance.judging.compare import Symptom
@@ -42,6 +42,8 @@ TELLING = 16
 """The least characters of a message, without what varies, that tell a fault from another."""
 CHUNK = 8
 """The most cases of one task to explain."""
+SIZES = (256, 2048)
+"""So many failing cases are compared with each new cause at first, and then."""
 
 
 @dataclass(slots=True, eq=False)
@@ -105,10 +107,10 @@ class CauseSearch:
         self.causes.explains |= self._explained(failing, known)
 
     def run(self, failed: Iterable[Verdict]) -> None:
-        """Find the causes of failures while there is time, distinct ones first."""
-        failed = sorted((v for v in failed if v.failure is not None), key=_priority)
-        for alike in (_by_op, _by_group, _by_case):
-            self._find(_first_of_each(alike, self._left(failed)))
+        """Find the causes of failures while there is time, of a part of each kind first."""
+        every = _in_turns(sorted((v for v in failed if v.failure is not None), key=_priority))
+        for size in (*SIZES, len(every)):
+            self._find(every[:size])
 
     def _left(self, failed: Iterable[Verdict]) -> list[Verdict]:
         done = self.causes.explains.keys() | self.causes.given_up
@@ -118,7 +120,7 @@ class CauseSearch:
         new = self.causes.found
         while (left := self._left(failed)) and time.monotonic() < self.deadline:
             self.causes.explains |= self._explained([self._unexplained(v) for v in left], new)
-            new = self._shrunk(_one_of_each_kind(self._left(left)))
+            new = self._shrunk(_most_frequent(self._left(left)))
 
     def _explained(
         self, failing: Sequence[Unexplained], causes: Sequence[Failure]
@@ -248,30 +250,38 @@ def stated(cause: Failure) -> list[str]:
 
 def one_of_each_op(failed: Iterable[Verdict]) -> list[Verdict]:
     """The most telling failure of each op and kind of symptom."""
-    return _first_of_each(_by_op, sorted(failed, key=_priority))
-
-
-def _first_of_each(
-    alike: Callable[[Verdict], tuple[str, ...]], failed: Iterable[Verdict]
-) -> list[Verdict]:
     first: dict[tuple[str, ...], Verdict] = {}
-    for verdict in failed:
-        first.setdefault(alike(verdict), verdict)
+    for verdict in sorted(failed, key=_priority):
+        id = CaseId.parse(verdict.id)
+        symptom = verdict.failure.symptom.kind if verdict.failure else ""
+        first.setdefault((id.level, id.op, symptom), verdict)
     return list(first.values())
 
 
-def _by_op(verdict: Verdict) -> tuple[str, ...]:
+def _in_turns(failed: Iterable[Verdict]) -> list[Verdict]:
+    """The first failure of each kind, then the second of each, and so on."""
+    kinds: dict[tuple[str, ...], list[Verdict]] = {}
+    for verdict in failed:
+        kinds.setdefault(_kind(verdict), []).append(verdict)
+    return [v for turn in zip_longest(*kinds.values()) for v in turn if v is not None]
+
+
+def _most_frequent(left: Sequence[Verdict]) -> list[Verdict]:
+    """A failure of each of the kinds that have most, of the first level that has any."""
+    level = min((_priority(v)[0] for v in left), default=0)
+    kinds: dict[tuple[str, ...], list[Verdict]] = {}
+    for verdict in left:
+        if _priority(verdict)[0] == level:
+            kinds.setdefault(_kind(verdict), []).append(verdict)
+    return [one[0] for one in sorted(kinds.values(), key=len, reverse=True)[:SHRUNK_TOGETHER]]
+
+
+def _kind(verdict: Verdict) -> tuple[str, ...]:
+    """The level of a failure, its op, or the group of a random program, and its symptom."""
+    assert verdict.failure is not None
     id = CaseId.parse(verdict.id)
-    return id.level, id.op, verdict.failure.symptom.kind if verdict.failure else ""
-
-
-def _by_group(verdict: Verdict) -> tuple[str, ...]:
-    id = CaseId.parse(verdict.id)
-    return *_by_op(verdict), id.dtype, id.group
-
-
-def _by_case(verdict: Verdict) -> tuple[str, ...]:
-    return (verdict.id,)
+    group = id.group if id.op == "MIXED" else ""
+    return id.level, id.op, group, verdict.failure.symptom
 
 
 def _priority(verdict: Verdict) -> tuple[int, int]:
@@ -286,15 +296,3 @@ def _priority(verdict: Verdict) -> tuple[int, int]:
 
 
 _SEVERITY = {symptom: place for place, symptom in enumerate(Symptom)}
-
-
-def _one_of_each_kind(rest: Sequence[Verdict]) -> list[Verdict]:
-    """A few failures of different ops, of the first level that has any."""
-    _, first = next(groupby(rest, lambda v: CaseId.parse(v.id).level), ("", iter(())))
-    by_kind: dict[tuple[str, str], Verdict] = {}
-    for verdict in first:
-        id = CaseId.parse(verdict.id)
-        assert verdict.failure is not None
-        kind = (id.op, id.group) if id.op == "MIXED" else (id.op, verdict.failure.symptom)
-        by_kind.setdefault(kind, verdict)
-    return list(by_kind.values())[:SHRUNK_TOGETHER]

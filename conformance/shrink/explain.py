@@ -13,7 +13,7 @@ A cause explains a failure if one fix would mend both, as far as that can be see
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, reduce
@@ -35,6 +35,7 @@ from uop.conformance.shrink.reduce import (
     cut,
     interpreted,
     is_computing,
+    read_alone,
     with_used_inputs,
 )
 from uop.conformance.shrink.signature import constant_part
@@ -42,11 +43,12 @@ from uop.conformance.suite.case import Case, InvalidCase
 from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.numeric.storage import BITS, STORED, Array, from_bits
 from uop.spec.args import ConstArg
+from uop.spec.dtype import DType
 from uop.spec.errors import UndefinedError, UnsupportedError, UopError
 from uop.spec.graph import LEAVES, inlined, kind_of, outside, over
 from uop.spec.ops.names import Op
 from uop.spec.text.uop_file import parse_file
-from uop.spec.uop import UOp
+from uop.spec.uop import UOp, param
 from uop.spec.walk import outside_bodies, rebuild
 
 PLACES = 12
@@ -54,7 +56,7 @@ PLACES = 12
 
 Seen = dict[tuple[object, ...], CaseFailure | None]
 """The outcomes of candidates: their root and hashed inputs, with the failure if they fail."""
-MOST_SEEN = 1024
+MOST_SEEN = 4096
 """The most outcomes that are kept: each keeps its graph."""
 
 
@@ -112,6 +114,18 @@ class Repro:
     special: int
     """The special classes of its values, as a bit mask; 0 if it fails on ordinary values."""
 
+    @property
+    def computes_nothing(self) -> bool:
+        """Whether a value is wrong where it is read, as `read_alone` has it, or given back."""
+        root = self.program.root
+        return root.op is Op.PARAM or (root.op is Op.CAST and read_alone(root.src[0]) is root)
+
+    @property
+    def moved(self) -> DType:
+        """The dtype of what is read or given back where nothing is computed."""
+        root = self.program.root
+        return (root.src[0] if root.op is Op.CAST else root).dtype
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
@@ -168,6 +182,10 @@ def explain(one: Failing, causes: Sequence[Failure], probe: Probe) -> Explained:
         if (program := _program_of(cause.text)) is not None
     ]
     assert one.start is not None
+    nodes = list(dict.fromkeys(u for form in _rewritten(one.start.root) for u in form.toposort()))
+    repros = [repro for repro in repros if _may_occur(repro, nodes)]
+    if not repros:
+        return Explained()
     outputs = _wrong_outputs(one.start, one.failure, probe)
     if not outputs:
         return _by_forms(one.start, one.failure, one.is_shrunk, repros, probe)
@@ -177,6 +195,13 @@ def explain(one: Failing, causes: Sequence[Failure], probe: Probe) -> Explained:
         return Explained(rest=explained[left[0]].rest or outputs[left[0]], left=left)
     first = explained[min(explained)]
     return replace(first, is_exact=all(e.is_exact for e in explained.values()))
+
+
+def _may_occur(repro: Repro, nodes: Sequence[UOp]) -> bool:
+    """Whether a repro occurs among the nodes of a program; no program runs to find out."""
+    if not repro.computes_nothing:
+        return any(matches(repro.program.root, nodes))
+    return not repro.special or repro.moved in {u.dtype for u in nodes}
 
 
 def _wrong_outputs(
@@ -207,18 +232,21 @@ def _by_forms(
 
 def _forms(start: Candidate, failure: CaseFailure, probe: Probe) -> Iterator[Candidate]:
     """The failing program; without FUNCTIONs, then in primitive ops, if it still fails alike."""
-    root = start.root
     yield start
-    if kind_of(root).calls_kernels:
-        return
-    for step in (inlined, decomposed):
-        try:
-            form = with_used_inputs(step(root), start.inputs)
-        except UopError:
-            continue
-        if form.root is not root and _fails(probe([form])[0], failure):
-            yield form
-            root = form.root
+    for root in _rewritten(start.root)[1:]:
+        with suppress(UopError):
+            form = with_used_inputs(root, start.inputs)
+            if _fails(probe([form])[0], failure):
+                yield form
+
+
+def _rewritten(root: UOp) -> list[UOp]:
+    """A program; without FUNCTIONs; then in primitive ops, where these are others."""
+    forms = [root]
+    for step in () if kind_of(root).calls_kernels else (inlined, decomposed):
+        with suppress(UopError):
+            forms.append(step(forms[-1]))
+    return list(dict.fromkeys(forms))
 
 
 def decomposed(root: UOp) -> UOp:
@@ -244,15 +272,30 @@ def _explained(
     if not active:
         return Explained()
     values = _values(start)
+    uncomputed = [p for p in active if p.repro.computes_nothing and p.root is not start.root]
+    active = [p for p in active if p not in uncomputed]
     # No PARAM can stand for a part with absent elements, or without a value.
     whole = (p for p in active if p.root is start.root or not p.is_cut or p.root not in values)
     if parts := list(whole):
         first = next((p for p in parts if not p.repro.special), parts[0])
-        masked = _masked(start, parts) if first.repro.special else None
+        masked = _masked(start, parts, start.inputs.values()) if first.repro.special else None
         if masked is not None and (found := probe([masked])[0]) and alike(found, failure):
             return Explained(rest=(masked, found))
         return Explained(first.repro.number, is_exact=not first.images)
-    return _mended(start, active, failure, probe, values)
+    if uncomputed and _pass_without(start, uncomputed, probe):
+        first = uncomputed[0]
+        is_exact = first.root.dtype is first.repro.program.root.dtype
+        return Explained(first.repro.number, is_exact=is_exact)
+    return _mended(start, active, failure, probe, values) if active else Explained()
+
+
+def _pass_without(start: Candidate, parts: Sequence[Part], probe: Probe) -> bool:
+    """Whether a program passes without the values that are wrong after a round trip."""
+    if not all(part.repro.special for part in parts):
+        return True
+    is_read = all(part.root.op is Op.CAST for part in parts)
+    masked = _masked(start, parts, (start.inputs if is_read else _ends(start)).values())
+    return masked is not None and probe([masked])[0] is None
 
 
 def _active(parts: Sequence[Part], failure: CaseFailure, probe: Probe) -> list[Part]:
@@ -291,8 +334,8 @@ def _is_akin(part: Part, found: CaseFailure, failure: CaseFailure) -> bool:
     return part.own is not None or own == of_repro
 
 
-def _masked(start: Candidate, parts: Sequence[Part]) -> Candidate | None:
-    """An elementwise program with ones where an input is as special as those of these repros.
+def _masked(start: Candidate, parts: Sequence[Part], arrays: Iterable[Array]) -> Candidate | None:
+    """An elementwise program with ones where one of the arrays is as special as these repros.
 
     If it still fails, it fails for another reason. None where nothing is left to fail.
     """
@@ -302,7 +345,7 @@ def _masked(start: Candidate, parts: Sequence[Part]) -> Candidate | None:
     if not is_elementwise or not all(a.shape == root.shape for a in start.inputs.values()):
         return None
     special = np.zeros(root.shape, np.bool_)
-    for a in start.inputs.values():
+    for a in arrays:
         special |= (classes_of(a, STORED[a.dtype]) & classes) != 0
     if special.all():
         return None
@@ -360,6 +403,9 @@ def _program_of(text: str) -> Candidate | None:
 def _parts(start: Candidate, repro: Repro) -> Iterator[Part]:
     """The parts of a program in which a repro occurs, from the last node on."""
     in_kernel = kind_of(start.root).calls_kernels
+    if repro.computes_nothing:
+        yield from _values_alone(start, repro)
+        return
     nodes = start.root.toposort() if in_kernel else outside(start.root)
     pattern = repro.program.root
     values: Mapping[UOp, Array] | None = None
@@ -384,6 +430,28 @@ def _parts(start: Candidate, repro: Repro) -> Iterator[Part]:
                 own = _valid(cut(root, start.inputs, values, leaves))
                 if _may_show(repro, own):
                     yield Part(repro, root, own, images)
+
+
+def _values_alone(start: Candidate, repro: Repro) -> Iterator[Part]:
+    """Each input as the repro has its own; and the result where the repro is an input alone.
+
+    Where special values are wrong, those of the repro's dtype.
+    """
+    is_read = repro.program.root.op is Op.CAST
+    for slot, a in (start.inputs if is_read else _ends(start)).items():
+        u = param(slot, a.shape, STORED[a.dtype])
+        root = read_alone(u) if is_read else u
+        if root is None or (repro.special and u.dtype is not repro.moved):
+            continue
+        if _may_show(repro, own := Candidate(root, {slot: a})):
+            yield Part(repro, root, own, ())
+
+
+def _ends(start: Candidate) -> dict[int, Array]:
+    """The inputs of a program by slot, and its right result, if it has one, in a further slot."""
+    result = _values(start).get(start.root)
+    further = {} if result is None else {max(start.inputs, default=-1) + 1: result}
+    return {**start.inputs, **further}
 
 
 def _values(start: Candidate) -> Mapping[UOp, Array]:

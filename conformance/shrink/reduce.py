@@ -281,13 +281,18 @@ def operands_alone(candidate: Candidate) -> Iterator[Step]:
         if u.op is Op.CONST and u is not candidate.root:
             yield partial(Candidate, u, {})
     for slot, u in slots_of(candidate.root).items():
-        if u.op is Op.PARAM and u.dtype.is_float and u.dtype.bits < WIDE.bits:
-            root = UOp(Op.CAST, u, arg=DTypeArg(WIDE))
-            if root is not candidate.root:
-                yield partial(Candidate, root, {slot: candidate.inputs[slot]})
+        root = read_alone(u)
+        if root is not None and root is not candidate.root:
+            yield partial(Candidate, root, {slot: candidate.inputs[slot]})
     for u in slots_of(candidate.root).values():
         if u.op is Op.PARAM and u is not candidate.root:
             yield partial(with_used_inputs, u, candidate.inputs)
+
+
+def read_alone(u: UOp) -> UOp | None:
+    """An input of a small float dtype, cast to float32, which has its values; None for others."""
+    is_small = u.op is Op.PARAM and u.dtype.is_float and u.dtype.bits < WIDE.bits
+    return UOp(Op.CAST, u, arg=DTypeArg(WIDE)) if is_small else None
 
 
 def simpler_data(candidate: Candidate) -> Iterator[Step]:

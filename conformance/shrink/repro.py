@@ -193,17 +193,18 @@ def _shrunk(judge: Judge, failing: Failing, causes: Sequence[Failure]) -> Failur
     smallest, last_failure = in_ordinary_values(
         judge, reduced, probe, lambda candidate: bool(special_classes(candidate))
     )
+    alone = Case(case.id, smallest.root, (Batch(smallest.inputs),))
+    shrunk = Failing(alone, replace(last_failure, batch=0, program=0), is_shrunk=True)
     when = When()
-    if not is_lost:
-        found = smallest, last_failure
+    if not is_lost and explain(shrunk, causes, run).cause is None:
         when = conditions(
             smallest,
             _other_dtypes(judge),
             judge.session.hello.ops,
-            partial(_outcomes, judge, found),
+            partial(_outcomes, judge, (smallest, last_failure)),
         )
     accepted = accept(smallest.root, smallest.inputs, judge.profile)
-    explanation = judge.explain(Case(case.id, smallest.root, (Batch(smallest.inputs),)))
+    explanation = judge.explain(alone)
     message = "\n".join(filter(None, [last_failure.message, explanation]))
     explained = replace(last_failure, message=message)
     cause = written(case.id, smallest, accepted, explained, judge.profile)

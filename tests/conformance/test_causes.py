@@ -13,7 +13,7 @@ from uop.conformance.backends.attempt import attempt
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Judge
-from uop.conformance.protocol.types import Outcome, Problem, ProblemKind, Program
+from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.report.model import Failure, Report
 from uop.conformance.report.text import failure_lines
 from uop.conformance.run.causes import CauseSearch
@@ -27,7 +27,7 @@ from uop.conformance.shrink.repro import explained_by, find_cause
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.workers.transport import Local
 from uop.interpreter.numeric.storage import Array, np_dtype
-from uop.spec.args import BufferArg, DTypeArg, FlipArg
+from uop.spec.args import BufferArg, DTypeArg, FlipArg, ReduceArg
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import PassError
 from uop.spec.graph import slots_of
@@ -245,6 +245,45 @@ def test_a_wrong_constant_does_not_explain_a_program_that_has_it_as_a_size() -> 
     for dtype in (dtypes.index, I32):
         wrong = shrunk(const(3, dtype), data, backend)
         assert explained(flipped, data, wrong, backend=backend).cause is None
+
+
+class Finite(InterpreterBackend):
+    """Infinities are 1 where they go in or come out; squares of more than `most` are 0."""
+
+    def __init__(self, most: float = np.inf) -> None:
+        super().__init__()
+        self.most = most
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        return [attempt(partial(self._run, program)) for program in programs]
+
+    def _run(self, program: Program) -> Outcome:
+        batches = tuple({k: _finite(a) for k, a in b.items()} for b in program.batches)
+        found = interpret(Program(program.text, batches))
+        if not isinstance(found, Outputs):
+            return found
+        if "MUL" in program.text:
+            found = Outputs(tuple(tuple(map(self._wrong, b)) for b in found.batches))
+        return Outputs(tuple(tuple(map(_finite, b)) for b in found.batches))
+
+    def _wrong(self, a: Array) -> Array:
+        return np.where(a > self.most, np.zeros_like(a), a)
+
+
+def _finite(a: Array) -> Array:
+    return np.where(np.isinf(a), np.ones_like(a), a)
+
+
+def test_a_value_that_is_lost_on_its_way_explains_what_computes_it() -> None:
+    x, backend = param(0, (2,), dtypes.float32), Finite()
+    lost = shrunk(x, np.array([np.inf, 2], np.float32), backend)
+    assert lost.ops == ("PARAM",)
+    square, data = UOp(Op.MUL, x, x), np.array([2.0**64, 2], np.float32)
+    assert explained(square, data, lost, backend=backend).cause == 0
+    total = UOp(Op.REDUCE, x, arg=ReduceArg(Op.ADD, (0,)))
+    assert explained(total, np.array([np.inf, 2], np.float32), lost, backend=backend).cause is None
+    wrong = Finite(most=3)
+    assert explained(square, data, lost, backend=wrong).cause is None
 
 
 class Ending(InterpreterBackend):
