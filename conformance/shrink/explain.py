@@ -182,62 +182,61 @@ def explain(one: Failing, causes: Sequence[Failure], probe: Probe) -> Explained:
         if (program := _program_of(cause.text)) is not None
     ]
     assert one.start is not None
-    nodes = list(dict.fromkeys(u for form in _rewritten(one.start.root) for u in form.toposort()))
-    repros = [repro for repro in repros if _may_occur(repro, nodes)]
-    if not repros:
-        return Explained()
-    outputs = _wrong_outputs(one.start, one.failure, probe)
-    if not outputs:
+    if one.start.root.op is not Op.TUPLE or len(one.start.root.src) == 1:
         return _by_forms(one.start, one.failure, one.is_shrunk, repros, probe)
+    wrong, values = one.failure.wrong, one.start.root.src
+    near = [k for k in wrong if any(_near(repros, form) for form in _rewritten(values[k]))]
+    outputs = _alone(one.start, one.failure, near, probe)
     explained = {k: _by_forms(*found, one.is_shrunk, repros, probe) for k, found in outputs.items()}
-    left = tuple(k for k, e in explained.items() if e.cause is None)
+    left = tuple(k for k in wrong if k not in explained or explained[k].cause is None)
     if left:
-        return Explained(rest=explained[left[0]].rest or outputs[left[0]], left=left)
+        first = left[0]
+        rest = explained[first].rest if first in explained else None
+        outputs |= {} if first in outputs else _alone(one.start, one.failure, [first], probe)
+        return Explained(rest=rest or outputs[first], left=left)
+    if not explained:
+        return _by_forms(one.start, one.failure, one.is_shrunk, repros, probe)
     first = explained[min(explained)]
     return replace(first, is_exact=all(e.is_exact for e in explained.values()))
 
 
+def _near(repros: Sequence[Repro], root: UOp) -> list[Repro]:
+    """The repros that may occur in a program; no program runs to find out."""
+    nodes = root.toposort()
+    return [repro for repro in repros if _may_occur(repro, nodes)]
+
+
 def _may_occur(repro: Repro, nodes: Sequence[UOp]) -> bool:
-    """Whether a repro occurs among the nodes of a program; no program runs to find out."""
+    """Whether a repro occurs among the nodes of a program, or what is wrong by itself is there."""
     if not repro.computes_nothing:
         return any(matches(repro.program.root, nodes))
     return not repro.special or repro.moved in {u.dtype for u in nodes}
 
 
-def _wrong_outputs(
-    start: Candidate, failure: CaseFailure, probe: Probe
+def _alone(
+    start: Candidate, failure: CaseFailure, wrong: Sequence[int], probe: Probe
 ) -> dict[int, tuple[Candidate, CaseFailure]]:
-    """Each wrong output of a program of several as a program of its own, with its failure.
+    """Each of these wrong outputs as a program of its own, with its failure.
 
     Where an output is right alone, it is the whole program.
     """
-    if start.root.op is not Op.TUPLE or len(start.root.src) == 1:
-        return {}
-    alone = [with_used_inputs(start.root.src[k], start.inputs) for k in failure.wrong]
-    found = zip(failure.wrong, alone, probe(alone), strict=True)
+    alone = [with_used_inputs(start.root.src[k], start.inputs) for k in wrong]
+    found = zip(wrong, alone, probe(alone), strict=True)
     return {k: (c, f) if f and alike(f, failure) else (start, failure) for k, c, f in found}
 
 
 def _by_forms(
     start: Candidate, failure: CaseFailure, is_shrunk: bool, repros: Sequence[Repro], probe: Probe
 ) -> Explained:
-    """Find the cause that explains a failing program in one of its forms."""
-    found = Explained()
-    for form in _forms(start, failure, probe):
-        found = _explained(form, failure, is_shrunk, repros, probe)
-        if found.cause is not None or found.rest is not None:
-            break
-    return found
-
-
-def _forms(start: Candidate, failure: CaseFailure, probe: Probe) -> Iterator[Candidate]:
-    """The failing program; without FUNCTIONs, then in primitive ops, if it still fails alike."""
-    yield start
-    for root in _rewritten(start.root)[1:]:
-        with suppress(UopError):
-            form = with_used_inputs(root, start.inputs)
-            if _fails(probe([form])[0], failure):
-                yield form
+    """Find the cause that explains a failing program, or a form of it that fails alike too."""
+    for root in _rewritten(start.root):
+        form = start if root is start.root else with_used_inputs(root, start.inputs)
+        near = _near(repros, root)
+        if near and (form is start or _fails(probe([form])[0], failure)):
+            found = _explained(form, failure, is_shrunk, near, probe)
+            if found.cause is not None or found.rest is not None:
+                return found
+    return Explained()
 
 
 def _rewritten(root: UOp) -> list[UOp]:
