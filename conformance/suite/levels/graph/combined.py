@@ -180,10 +180,10 @@ def _narrowed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
         for op in (Op.MAX, Op.SHR, *vocabulary.of(DIVIDING, narrow)):
             found.append(UOp(op, cut, const(3, narrow)))
         found.append(cast(UOp(Op.ADD, cut, number), dtype))
-    return on_data(found, vocabulary, choices, _around_zero)
+    return on_data(found, vocabulary, choices, _beyond_a_byte)
 
 
-def _around_zero(root: UOp, choices: Choices) -> list[dict[int, Array]]:
-    """Return batches of numbers that need a few bits more than 8, and of special values."""
+def _beyond_a_byte(root: UOp, choices: Choices) -> list[dict[int, Array]]:
+    """Return a batch of numbers most of which need more than 8 bits, and one of special values."""
     inputs, draws = slots_of(root).items(), (draw_within(0, 600), draw_special)
     return [{k: sample(draw, u.dtype, u.shape, choices) for k, u in inputs} for draw in draws]
