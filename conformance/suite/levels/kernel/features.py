@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import gcd, prod
 
 import numpy as np
@@ -238,20 +238,31 @@ def _lanes(choices: Choices, n: int) -> list[int]:
 
 def wrapped(dtype: DType, choices: Choices, index: int) -> Generated:
     """Divide i + k by the count of i, and compare them: some sums reach it, others exceed it."""
-    n, results = choices.between(4, 9), []
-    i = loop(0, n) if index % 2 else special("gidx0", n)
+    i, results = _counter(choices.between(4, 9), index), []
+    n = bound(i)
     source, end = Memory(1, 2 * n, dtype), index_const(n)
     for k in (0, 1, choices.between(2, n)):
         later = plus(i, k)
         results += [load(source.param, UOp(Op.MOD, later, end))]
         results += [cast(UOp(op, later, end), dtype) for op in (Op.IDIV, Op.MOD, Op.CMPLT)]
         results += [cast(UOp(Op.MOD, times(later, 2), plus(end, k)), dtype)]
-    target = Memory(0, n * len(results), dtype)
-    places = (plus(times(i, len(results)), k) for k in range(len(results)))
-    stores = (store(at(target.param, p), u) for p, u in zip(places, results, strict=True))
-    effects = UOp(Op.GROUP, *stores)
-    body = UOp(Op.SINK, UOp(Op.END, effects, i) if index % 2 else effects)
-    return with_contents(launch(body, target, source), choices)
+    return _results(i, results, dtype, choices, source)
+
+
+def _counter(n: int, index: int) -> UOp:
+    """Return a loop of so many iterations, or in every second program as many items."""
+    return loop(0, n) if index % 2 else special("gidx0", n)
+
+
+def _results(
+    i: UOp, values: Sequence[UOp], dtype: DType, choices: Choices, *sources: Memory
+) -> Generated:
+    """Return a kernel that stores the values of each iteration of a loop, or of each item."""
+    target, each = Memory(0, bound(i) * len(values), dtype), len(values)
+    places = (at(target.param, plus(times(i, each), k)) for k in range(each))
+    effects = UOp(Op.GROUP, *map(store, places, values))
+    body = UOp(Op.SINK, UOp(Op.END, effects, i) if i.op is Op.RANGE else effects)
+    return with_contents(launch(body, target, *sources), choices)
 
 
 def axes(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -386,25 +397,19 @@ def branches(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def affine(dtype: DType, choices: Choices, index: int) -> Generated:
     """Divide i * a + c by b, where c may be negative and a and b may have common divisors."""
-    n, each = choices.between(5, 40), 8
-    i = loop(0, n) if index % 2 else special("gidx0", n)
-    target, stores = Memory(0, n * each, dtype), []
-    for k in range(each):
+    i, results = _counter(choices.between(5, 40), index), []
+    for _ in range(8):
         a, b = (choices.pick((2, 3, 4, 6, 8, 9, 12)) for _ in range(2))
         value = plus(times(i, a), choices.between(-11, 11))
         divided = UOp(choices.pick(FLOOR_DIVISIONS), value, index_const(b))
-        stores.append(store(at(target.param, plus(times(i, each), k)), cast(divided, dtype)))
-    effects = UOp(Op.GROUP, *stores)
-    body = UOp(Op.SINK, UOp(Op.END, effects, i) if index % 2 else effects)
-    return with_contents(launch(body, target), choices)
+        results.append(cast(divided, dtype))
+    return _results(i, results, dtype, choices)
 
 
 def counters(dtype: DType, choices: Choices, index: int) -> Generated:
     """Multiply a counter i by large numbers, add up such products, and read at places i * c % m."""
-    n, each, wide = choices.between(4, 9), 8, dtype if dtype.is_int else dtypes.int64
-    i = loop(0, n) if index % 2 else special("gidx0", n)
-    target, source = Memory(0, n * each, dtype), Memory(1, READ, dtype)
-    products, stores = [], []
+    wide, source = dtype if dtype.is_int else dtypes.int64, Memory(1, READ, dtype)
+    i, products = _counter(choices.between(4, 9), index), []
     # Some of these numbers fit in 32 bits, but their products do not.
     for bits in (30, 31, 32, 40):
         number = (1 << bits) - 1 - choices.below(1 << bits - 2)
@@ -413,11 +418,7 @@ def counters(dtype: DType, choices: Choices, index: int) -> Generated:
     turns = (modulo(times(i, c), m) for c, m in choices.shuffled(TURNS)[:4])
     results = [cast(u, dtype) for u in (*products[:2], *sums)]
     results += [load(source.param, place) for place in turns]
-    for k, value in enumerate(results):
-        stores.append(store(at(target.param, plus(times(i, each), k)), value))
-    effects = UOp(Op.GROUP, *stores)
-    body = UOp(Op.SINK, UOp(Op.END, effects, i) if index % 2 else effects)
-    return with_contents(launch(body, target, source), choices)
+    return _results(i, results, dtype, choices, source)
 
 
 DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DType, ...]], ...] = (
