@@ -125,7 +125,7 @@ KNOBS = {
     "fp8_saturate": "A CAST to fp8 gives the largest finite value instead of NaN or infinity.",
     "decomposed": "Ops that may be as inaccurate as their published decomposition.",
     "wmma": "A program may run on matrix units.",
-    "int_div_traps": "A division by zero may end the program.",
+    "int_div_traps": "IDIV, MOD, CDIV or CMOD by zero may end the program.",
     "int_div": "IDIV and MOD of integers floor, or round toward zero; of an index they always "
     "floor.",
     "excess_precision": "Emulated dtypes whose values may stay unrounded between ops; "
