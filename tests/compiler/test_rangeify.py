@@ -11,7 +11,16 @@ from uop.compiler.stages.rangeify.split import OUTPUTS
 from uop.compiler.stages.rangeify.stage import rangeify
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import np_dtype
-from uop.spec.args import BinaryArg, BufferArg, DTypeArg, FlipArg, PermuteArg, ReduceArg
+from uop.spec.args import (
+    BinaryArg,
+    BufferArg,
+    DTypeArg,
+    FlipArg,
+    PadArg,
+    PadFill,
+    PermuteArg,
+    ReduceArg,
+)
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.kernel.forms import RANGED, verify
 from uop.spec.ops.names import Op
@@ -42,6 +51,16 @@ def test_elementwise_and_movement_are_one_kernel() -> None:
     assert not any(u.op in (Op.PERMUTE, Op.RESHAPE) for u in body)
     # One element of X is read once, although it is used twice.
     assert sum(u.op is Op.LOAD for u in body) == 1
+
+
+def test_a_gate_has_a_value_where_nothing_is_read() -> None:
+    """Outside of the PAD the gate would compare 0 // 0."""
+    x, y = (param(slot, (3,), dtypes.int32) for slot in range(2))
+    gate = UOp(Op.CMPLT, UOp(Op.IDIV, x, y), const(2, dtypes.int32))
+    padded = UOp(Op.PAD, UOp(Op.LOAD, x, y, gate), dims((1,)), dims((5,)), arg=PadArg(PadFill.ZERO))
+    inputs = {0: np.array([7, 9, -3], np.int32), 1: np.array([3, 5, 2], np.int32)}
+    (result,) = run(padded, inputs).values()
+    assert result.tolist() == [0, 3, 9, -3, 0]
 
 
 def test_a_stored_fold_is_a_kernel_of_its_own() -> None:

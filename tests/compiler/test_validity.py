@@ -82,6 +82,9 @@ ABSENT = np.array([1, 0, 0, 0, 0, 1, 1, 1], np.bool_)
         UOp(Op.REDUCE, UOp(Op.MAX, PADDED, PADDED), arg=ReduceArg(Op.MUL, (0,))),
         UOp(Op.CONTIGUOUS, UOp(Op.LOAD, PADDED)),
         UOp(Op.LOAD, PADDED, PADDED, UOp(Op.CMPNE, PADDED, const(6, dtypes.uint8))),
+        # Of an absent divisor the zero is left: the quotient is no gate.
+        UOp(Op.LOAD, PADDED, PADDED,
+            UOp(Op.CMPNE, UOp(Op.IDIV, PADDED, PADDED), const(1, dtypes.uint8))),
         UOp(Op.WHERE, UOp(Op.CMPLT, PADDED, const(6, dtypes.uint8)), PADDED,
             const(3, dtypes.uint8)),
         UOp(Op.WHERE, UOp(Op.CMPLT, const(1, dtypes.uint8), const(6, dtypes.uint8)), PADDED,

@@ -151,7 +151,9 @@ class Lowering(Indices):
             return (yield Element(u.src[0], e.at, e.gate))
         gate = yield Element(u.src[2], e.at, e.gate)
         alt = yield Element(u.src[1], e.at, e.gate)
-        read = yield Element(u.src[0], e.at, self.both(e.gate, gate))
+        # Where the element is not read, the gate may be UNSPECIFIED, so WHERE instead of AND.
+        inside = gate if e.gate is None else self.alu(Op.WHERE, e.gate, gate, FALSE)
+        read = yield Element(u.src[0], e.at, inside)
         return UOp(Op.WHERE, gate, read, alt)
 
     def permute_into_index(self, e: Element) -> Steps:
