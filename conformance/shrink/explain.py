@@ -190,10 +190,10 @@ def explain(one: Failing, causes: Sequence[Failure], probe: Probe) -> Explained:
     explained = {k: _by_forms(*found, one.is_shrunk, repros, probe) for k, found in outputs.items()}
     left = tuple(k for k in wrong if k not in explained or explained[k].cause is None)
     if left:
-        first = left[0]
-        rest = explained[first].rest if first in explained else None
-        outputs |= {} if first in outputs else _alone(one.start, one.failure, [first], probe)
-        return Explained(rest=rest or outputs[first], left=left)
+        k = left[0]
+        rest = explained[k].rest if k in explained else None
+        outputs |= {} if k in outputs else _alone(one.start, one.failure, [k], probe)
+        return Explained(rest=rest or outputs[k], left=left)
     if not explained:
         return _by_forms(one.start, one.failure, one.is_shrunk, repros, probe)
     first = explained[min(explained)]
