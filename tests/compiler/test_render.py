@@ -14,6 +14,7 @@ from uop.compiler.runtime.device import Launch
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.compiler.stages.render.grid import work_items
 from uop.compiler.stages.render.stage import (
+    PART,
     BundledKernel,
     params,
     render,
@@ -232,7 +233,9 @@ def test_many_kernels_in_one_agree_with_each_alone(opencl: OpenCLDevice) -> None
         (linear(store(pointer(1, 64, dtypes.float16), i, sine)), [half, np.zeros_like(half)]),
         (shifted_copy(64, 9), [np.arange(64, dtype=np.int32), np.zeros(64, np.int32)]),
     ]
-    arena, placed, places = np.zeros(4096, np.uint8), [], []
+    # More than one function has.
+    kernels *= PART // len(kernels) + 1
+    arena, placed, places = np.zeros(1024 * len(kernels), np.uint8), [], []
     for number, (kernel, buffers) in enumerate(kernels):
         offsets = (number * 1024, number * 1024 + 512)
         placed.append(BundledKernel(kernel, dict(enumerate(offsets))))
@@ -240,7 +243,8 @@ def test_many_kernels_in_one_agree_with_each_alone(opencl: OpenCLDevice) -> None
             arena[at : at + contents.nbytes] = contents.view(np.uint8)
             places.append((at, contents))
     built = opencl.build(render_bundle(placed, "all_of_them", OPENCL.dialect))
-    waves = [Launch("all_of_them", (0,), (2,), (1,), (first,)) for first in (0, 2)]
+    count = len(kernels) // 2
+    waves = [Launch("all_of_them", (0,), (count,), (1,), (first,)) for first in (0, count)]
     (together,) = opencl.run(built, waves, [arena])
     alone = [out for kernel, buffers in kernels for out in run(opencl, kernel, *buffers)]
     for (at, contents), out in zip(places, alone, strict=True):

@@ -139,33 +139,44 @@ def _indented(lines: Iterable[str], depth: int) -> list[str]:
     return ["  " * depth + line for line in lines]
 
 
+PART = 32
+"""The most kernels in a function of a bundle: an optimizer takes longer for each of many."""
+
+
 def render_bundle(
     kernels: Sequence[BundledKernel],
     name: str,
     dialect: Dialect,
     grouped: Sequence[BundledKernel] = (),
 ) -> str:
-    """Render many kernels as one, with a switch over their number: that builds many times faster.
+    """Render many kernels as one, with switches over their number: that builds many times faster.
 
     The kernel takes the arena and the first number. Each workgroup, of one work item, runs one of
     the kernels, in a loop over its work items. A kernel that uses workgroups cannot be such a loop:
     it is rendered separately, and takes the arena.
     """
-    cases = []
-    for number, kernel in enumerate(kernels):
-        frames = [_looped(u) for u in specials(kernel.linear)]
-        lines = [*_places(kernel, dialect), *_inside(frames, kernel.linear, dialect)]
-        cases += [f"    case {number}: {{", *_indented(lines, 3), "      break;", "    }"]
+    firsts = range(0, len(kernels), PART)
+    parts = [_part(kernels, first, name, dialect) for first in firsts]
     source = [
         f"{dialect.kernel} {name}({_arena(dialect)}, i64 first) {{",
-        f"  switch (first + (i64){dialect.group_id[0]}) {{",
-        *cases,
-        "  }",
+        f"  i64 number = first + (i64){dialect.group_id[0]};",
+        *(f"  {name}_from_{first}(arena, number);" for first in firsts),
         "}",
     ]
     apart = [_grouped(kernel, grouped_name(name, k), dialect) for k, kernel in enumerate(grouped)]
-    sources = ["\n".join(source)] if cases else []
+    sources = [*parts, "\n".join(source)] if parts else []
     return _source([*sources, *apart], dialect, dialect.function_apart)
+
+
+def _part(kernels: Sequence[BundledKernel], first: int, name: str, dialect: Dialect) -> str:
+    """A function that runs the kernel of a number, if it is one of `PART` from a first one on."""
+    cases = []
+    for number, kernel in enumerate(kernels[first : first + PART], first):
+        frames = [_looped(u) for u in specials(kernel.linear)]
+        lines = [*_places(kernel, dialect), *_inside(frames, kernel.linear, dialect)]
+        cases += [f"    case {number}: {{", *_indented(lines, 3), "      break;", "    }"]
+    head = f"{dialect.function_apart} void {name}_from_{first}({_arena(dialect)}, i64 number) {{"
+    return "\n".join([head, "  switch (number) {", *cases, "  }", "}"])
 
 
 def grouped_name(name: str, number: int) -> str:
