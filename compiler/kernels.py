@@ -33,7 +33,7 @@ from uop.spec.kernel.forms import (
     verify,
 )
 from uop.spec.ops.names import Op
-from uop.spec.properties.symbolic import is_size, variables
+from uop.spec.properties.symbolic import is_size, variables_of
 from uop.spec.uop import UOp, dims
 
 FORMS_THAT_ENTER: tuple[tuple[Form, str], ...] = (
@@ -52,7 +52,7 @@ PARALLEL = (RANGED, EXPANDED, OPTIMIZED)
 
 def alone(call: UOp) -> UOp:
     """A program of one CALL, on buffers of its own in place of its arguments."""
-    sizes = {slot_of(v) for v in variables(call.src[0])}
+    sizes = {slot_of(v) for v in variables_of(call.src[0])}
     arguments = [
         a if slot in sizes else UOp(Op.BUFFER, dims(a.shape), arg=BufferArg(slot, a.dtype))
         for slot, a in enumerate(call.src[1:])

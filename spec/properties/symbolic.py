@@ -90,6 +90,13 @@ def variables(root: UOp) -> tuple[UOp, ...]:
     return root._variables or ()
 
 
+def variables_of(body: UOp) -> tuple[UOp, ...]:
+    """The variables that a body depends on, by slot. Its PARAMs, which calls of it ask for too, say
+    of most bodies that there are none.
+    """
+    return variables(body) if any(map(is_variable, free_params(body))) else ()
+
+
 def is_size(u: UOp) -> bool:
     """Whether an index is a number or computed from variables, so that it is one size."""
     # Buffers after many CALLs are asked too: the walk starts only where the root may be one.

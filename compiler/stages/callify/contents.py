@@ -33,7 +33,7 @@ from uop.spec.graph import (
     written_by,
 )
 from uop.spec.ops.names import Op
-from uop.spec.properties.symbolic import is_variable, variables
+from uop.spec.properties.symbolic import is_variable, variables_of
 from uop.spec.uop import UOp, const, dims
 from uop.spec.walk import outside_bodies, toposort
 
@@ -331,7 +331,7 @@ class Steps:
         passed = [passed_buffer(a) for a in u.src[1:]]
         leaves = [a if base is None else base for a, base in zip(u.src[1:], passed, strict=True)]
         self._write(dict.fromkeys(filter(None, passed)), self._effects(u)[:-1])
-        sizes = {u.src[1 + slot_of(v)] for v in variables(u.src[0])}
+        sizes = {u.src[1 + slot_of(v)] for v in variables_of(u.src[0])}
         values = [a for a in dict.fromkeys(leaves) if a not in passed and a not in sizes]
         versions = self._in_memory([self.validity.split(self.values[a]).value for a in values])
         written = dict.fromkeys(leaves[k] for k in written_by(u))

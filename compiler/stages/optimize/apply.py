@@ -40,7 +40,7 @@ from uop.spec.kernel.optimization import (
     illegal,
 )
 from uop.spec.ops.names import Op
-from uop.spec.properties.symbolic import variables
+from uop.spec.properties.symbolic import variables_of
 from uop.spec.uop import UOp, const, index_const
 from uop.spec.walk import rebuild
 
@@ -65,7 +65,7 @@ def apply(body: UOp, sequence: Sequence[Optimization], fired: Fired = unobserved
         return body
     if any(v.op is Op.RANGE for r in axes(body) for v in r.src[0].toposort()):
         raise UnsupportedError("optimizations of a loop that runs as often as another one says")
-    if variables(body):
+    if variables_of(body):
         raise UnsupportedError("optimizations of a kernel with symbolic sizes")
     state = Scheduled(numbered(body, axes(body)))
     for number, optimization in enumerate(sequence):

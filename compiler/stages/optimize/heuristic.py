@@ -23,7 +23,7 @@ from uop.spec.args import AddrSpace, AxisType
 from uop.spec.dtype import dtypes
 from uop.spec.kernel.optimization import Optimization, Split
 from uop.spec.ops.names import Op
-from uop.spec.properties.symbolic import variables
+from uop.spec.properties.symbolic import variables_of
 from uop.spec.uop import UOp
 
 FEW = 4
@@ -188,7 +188,7 @@ def loops_of(body: UOp) -> list[Loop]:
     """The loops of a kernel; none where a bound is no number or depends on another loop."""
     found = axes(body)
     bounds = [int_value(r.src[0]) for r in found]
-    if variables(body) or None in bounds:
+    if variables_of(body) or None in bounds:
         return []
     accesses = [u for u in body.toposort() if u.op in (Op.LOAD, Op.STORE)]
     places = dict.fromkeys(u.src[0] for u in accesses if u.src[0].addrspace is AddrSpace.GLOBAL)

@@ -32,7 +32,7 @@ from uop.spec.args import (
 from uop.spec.graph import LEAVES, base_of, outside, replaced, slot_of, written_by
 from uop.spec.kernel.forms import RANGED
 from uop.spec.ops.names import Op
-from uop.spec.properties.symbolic import is_size, is_variable, variables
+from uop.spec.properties.symbolic import is_size, is_variable, variables_of
 from uop.spec.uop import UOp, dims
 
 
@@ -51,7 +51,7 @@ def rangeify(root: UOp, fired: Fired = unobserved) -> UOp:
             effects.append(calls.call(u.src[0], [*map(_passed, u.src[1:])], written_by(u)))
         elif u.op is Op.STORE and u.src[1].src[0] in stores:
             function = u.src[1].src[0]
-            own = variables(function.src[0])
+            own = variables_of(function.src[0])
             body = replaced(function.src[0], {v: function.src[1 + slot_of(v)] for v in own})
             # An INVALID element of a result is UNSPECIFIED, so any value may be stored there.
             plain = UOp(Op.TUPLE, *(validity.split(v).value for v in body.src))
@@ -204,7 +204,7 @@ def _nest(effects: Sequence[UOp], ranges: Iterable[UOp]) -> UOp:
 
 def _with_variables(body: UOp, buffers: Sequence[UOp]) -> tuple[UOp, list[UOp]]:
     """A kernel and its arguments, which end with the variables that it depends on."""
-    of = variables(body)
+    of = variables_of(body)
     own = {
         v: UOp(Op.PARAM, *v.src, arg=replace(arg_of(v, ParamArg), slot=slot))
         for slot, v in enumerate(of, len(buffers))
