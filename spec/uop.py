@@ -204,7 +204,7 @@ class UOp(_Fields):
         for pair in new.items():
             if not isinstance(pair[0], UOp) or not isinstance(pair[1], UOp):
                 raise NODE_C4.error("substitute", _repr(pair), users_line())
-        if not new or new.keys().isdisjoint(self.toposort()):
+        if not new:
             return self
         return rebuild(self, UOp.with_src, done=dict(new))
 
