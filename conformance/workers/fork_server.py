@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import NoReturn
 
-from uop.conformance.workers import forked, guard
+from uop.conformance.workers import GARBAGE, forked, guard
 from uop.conformance.workers.forked import DESCRIPTORS, LONGEST, PYTHONPATH, Start
 
 LOADED = (
@@ -35,10 +35,6 @@ LOADED = (
 """What the processes import, as far as it starts no thread and opens no driver."""
 
 NAME = "fork server"
-GARBAGE = 50_000, 20, 100
-"""How often the processes look for garbage, as `gc.set_threshold` takes it. Graphs have no cycles:
-the usual 700 new objects between two looks cost a few percent of a run of the compiler.
-"""
 
 
 def load() -> None:
@@ -53,7 +49,6 @@ def main(channel: socket.socket) -> NoReturn:
     try:
         load()
         # What is there now stays: no process looks for garbage in it.
-        gc.collect()
         gc.freeze()
         gc.set_threshold(*GARBAGE)
         start = Server(channel).serve()

@@ -1,5 +1,6 @@
 """Runs a command of the program `uop` and turns its outcome into an exit code."""
 
+import gc
 import os
 import signal
 import sys
@@ -11,6 +12,7 @@ import click
 
 from uop.cli import cli
 from uop.conformance.run.exits import Exit
+from uop.conformance.workers import GARBAGE
 from uop.spec.errors import (
     BackendError,
     ChangedError,
@@ -34,6 +36,7 @@ def run(arguments: list[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         if arguments is None:
+            gc.set_threshold(*GARBAGE)
             if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
             handle_signals(*ENDINGS)
