@@ -31,6 +31,7 @@ LISTED = (
     *("affine", "shifts", "filled", "view-chains", "folded-constants", "bits-between"),
     *("casts-in-folds", "idioms", "selections", "adjusted"),
     *("view-pairs", "left-out", "called-on-views", "centred", "powers", "divided", "narrowed"),
+    *("twice-divided", "unchanged", "long-folds"),
 )
 """Groups whose programs are listed, or are a few steps on memory."""
 

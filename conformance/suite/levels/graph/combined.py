@@ -5,6 +5,9 @@
 - powers: products, quotients and remainders by 1 << y, for each count y of a dtype.
 - narrowed: comparisons, maxima and quotients of an integer that lost its upper bits.
 - divided: quotients and remainders by constants, of numbers at both ends of a dtype.
+- twice-divided: a quotient or remainder by a constant, also times it, divided by another one.
+- unchanged: products, folds and transposes of views that change nothing.
+- long-folds: views of folds of more elements than one group of work items has.
 - left-out: ops and folds of a buffer in which a STORE has left out absent elements, and of these.
 - called-on-views: one FUNCTION of several views of a value.
 """
@@ -52,6 +55,8 @@ SHAPES = (((3, 1), (1, 2, 3)), ((1, 4), (2, 3, 1)))
 DIVISORS = (3, 5, 6, 7, 9, 10, 11, 13, 14, 21, 25, 28, 49, 60, 100, 125)
 """Few of them have a magic number of as many bits as the dtype."""
 RESULTS = 8
+TWICE = ((2, 4), (3, 12), (16, 12), (4, 2), (5, 3), (100, 2))
+"""Pairs of divisors: one is a multiple of the other, or the product is large for 8 bits."""
 ROWS = (5, 6, 7, 9)
 
 
@@ -64,11 +69,14 @@ def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
         yield "view-pairs", (2, 2, 12), _view_pairs
         yield "left-out", (2, 2, 12), _left_out
         yield "called-on-views", (2, 2, 12), _called_on_views
+        yield "unchanged", (2, 2, 12), _unchanged
+        yield "long-folds", (2, 2, 12), _long_folds
     if dtype.is_int or dtype.is_float:
         yield "centred", (1, 1, 6), _centred
     if dtype.is_int:
         yield "powers", (1, 1, 6), _powers
-        yield "divided", (1, 2, 12), _divided
+        yield "divided", (2, 2, 12), _divided
+        yield "twice-divided", (2, 2, 12), _twice_divided
     if dtype.is_int and dtype.bits > 8:
         yield "narrowed", (2, 2, 12), _narrowed
 
@@ -102,6 +110,36 @@ def _viewed(choices: Choices, op: Op, u: UOp) -> UOp:
     if op is Op.PAD:
         return pad(u, (n % 2 for n in shape), (n + n % 2 + 1 for n in shape), PadFill.ZERO)
     return expand(u, (choices.between(2, 3) if n == 1 else n for n in shape))
+
+
+def _unchanged(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Multiply squares of which one is a view of itself, fold that view, and transpose it."""
+    n = choices.between(2, 4)
+    x, y = (param(slot, (n, n), dtype) for slot in range(2))
+    found = []
+    for same in (
+        permute(x, (0, 1)),
+        reshape(x, (n, n)),
+        shrink(x, (0, 0), (n, n)),
+        pad(x, (0, 0), (n, n)),
+        flip(x, (False, False)),
+        expand(x, (n, n)),
+    ):
+        left, right = choices.shuffled((same, y))
+        factors = reshape(left, (n, n, 1)), reshape(right, (1, n, n))
+        found.append(fold(Op.ADD, UOp(Op.MUL, *(expand(u, (n,) * 3) for u in factors)), (1,)))
+        found += [fold(choices.pick(FOLDS), same, (choices.below(2),)), permute(same, (1, 0))]
+    return on_data(found, vocabulary, choices, ordinary_first)
+
+
+def _long_folds(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Take each view of a fold along a long axis."""
+    found = []
+    for slot, op in enumerate(choices.shuffled(FOLDS)[:3]):
+        x = param(slot, (1 + slot % 2, choices.between(513, 1100)), dtype)
+        row = fold(op, x, (1,))
+        found += [_viewed(choices, view, row) for view in vocabulary.of(VIEWS) or VIEWS]
+    return on_data(found, vocabulary, choices, ordinary_first)
 
 
 def _left_out(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
@@ -166,6 +204,19 @@ def _divided(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
     ends = range(high - LENGTH + 1, high + 1), range(low, low + LENGTH)
     at_ends = [{0: np.array(end, np_dtype(dtype))} for end in ends]
     return on_data(found, vocabulary, choices, lambda *made: [*at_ends, *ordinary_first(*made)[1:]])
+
+
+def _twice_divided(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Divide twice; the product of both constants, or of a quotient, may leave the dtype."""
+    x, found = param(0, (LENGTH,), dtype), []
+    ops = vocabulary.of(DIVIDING, dtype) or DIVIDING
+    pairs = (*TWICE, (int(dtype.max) // 7, 12), (int(dtype.max) // 12, 20))
+    for first, second in product(ops, ops):
+        for numbers in choices.shuffled(pairs)[: 4 if first is second else 1]:
+            a, b = (const(n, dtype) for n in numbers)
+            once = UOp(first, x, a)
+            found += [UOp(second, once, b), UOp(second, UOp(Op.MUL, once, a), b)]
+    return on_data(found, vocabulary, choices, ordinary_first)
 
 
 def _narrowed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
