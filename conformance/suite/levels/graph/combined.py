@@ -43,13 +43,12 @@ from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
 from uop.spec.dtype import INTS, DType, dtypes
 from uop.spec.graph import slots_of
-from uop.spec.ops.names import FLOOR_DIVISIONS, Op
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, const, param
 
-VIEWS = (Op.PERMUTE, Op.RESHAPE, Op.SHRINK, Op.PAD, Op.FLIP, Op.EXPAND)
 MOVED = (dtypes.int32, dtypes.float32, dtypes.uint8)
 """Dtypes of each size that memory is mostly moved in; a view is the same on all."""
-DIVIDING = (*FLOOR_DIVISIONS, Op.CDIV, Op.CMOD)
 SHAPES = (((3, 1), (1, 2, 3)), ((1, 4), (2, 3, 1)))
 """An axis can be repeated, and each joined with one that is."""
 DIVISORS = (3, 5, 6, 7, 9, 10, 11, 13, 14, 21, 25, 28, 49, 60, 100, 125)
@@ -83,7 +82,7 @@ def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
 
 def _view_pairs(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Take each view of each view."""
-    views = vocabulary.of(VIEWS) or VIEWS
+    views = _views(vocabulary)
     inputs = [param(slot, shape, dtype) for slot, shape in enumerate(SHAPES[index % 2])]
     found = [
         _viewed(choices, outer, _viewed(choices, inner, x))
@@ -91,6 +90,15 @@ def _view_pairs(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: i
         for inner, outer in product(views, views)
     ]
     return on_data(found, vocabulary, choices, ordinary_first)
+
+
+def _views(vocabulary: Vocabulary) -> tuple[Op, ...]:
+    views = (Op.PERMUTE, Op.RESHAPE, Op.SHRINK, Op.PAD, Op.FLIP, Op.EXPAND)
+    return vocabulary.of(views) or views
+
+
+def _divisions(vocabulary: Vocabulary, dtype: DType) -> list[Op]:
+    return [op for op in vocabulary.on(dtype).binary if DECLARATIONS[op].is_division]
 
 
 def _viewed(choices: Choices, op: Op, u: UOp) -> UOp:
@@ -138,7 +146,7 @@ def _long_folds(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: i
     for slot, op in enumerate(choices.shuffled(FOLDS)[:3]):
         x = param(slot, (1 + slot % 2, choices.between(513, 1100)), dtype)
         row = fold(op, x, (1,))
-        found += [_viewed(choices, view, row) for view in vocabulary.of(VIEWS) or VIEWS]
+        found += [_viewed(choices, view, row) for view in _views(vocabulary)]
     return on_data(found, vocabulary, choices, ordinary_first)
 
 
@@ -186,7 +194,7 @@ def _powers(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
     """Multiply and divide by 1 << y, which may be the least value of the dtype, and by 3 << y."""
     x, y = (param(slot, (LENGTH,), dtype) for slot in range(2))
     found = []
-    for op in (Op.MUL, *vocabulary.of(DIVIDING, dtype)):
+    for op in (Op.MUL, *_divisions(vocabulary, dtype)):
         power = UOp(Op.SHL, const(1, dtype), y)
         found += [UOp(op, x, power), UOp(op, x, UOp(Op.SHL, const(3, dtype), y))]
     counts = {1: sample(draw_within(0, dtype.bits - 1), dtype, (LENGTH,), choices)}
@@ -199,7 +207,7 @@ def _divided(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
     """Divide by constants the numbers next to the ends of a dtype, and by some of them any."""
     x = param(0, (LENGTH,), dtype)
     divisors = [const(d, dtype) for d in choices.shuffled(DIVISORS)[:RESULTS]]
-    found = [UOp(op, x, d) for d in divisors for op in vocabulary.of(DIVIDING, dtype)]
+    found = [UOp(op, x, d) for d in divisors for op in _divisions(vocabulary, dtype)]
     low, high = int(dtype.min), int(dtype.max)
     ends = range(high - LENGTH + 1, high + 1), range(low, low + LENGTH)
     at_ends = [{0: np.array(end, np_dtype(dtype))} for end in ends]
@@ -209,7 +217,7 @@ def _divided(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
 def _twice_divided(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Divide twice; the product of both constants, or of a quotient, may leave the dtype."""
     x, found = param(0, (LENGTH,), dtype), []
-    ops = vocabulary.of(DIVIDING, dtype) or DIVIDING
+    ops = _divisions(vocabulary, dtype)
     pairs = (*TWICE, (int(dtype.max) // 7, 12), (int(dtype.max) // 12, 20))
     for first, second in product(ops, ops):
         for numbers in choices.shuffled(pairs)[: 4 if first is second else 1]:
@@ -228,7 +236,7 @@ def _narrowed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
         for op in vocabulary.on(narrow).comparisons:
             other = choices.pick((number, cast(y, narrow)))
             found.append(UOp(op, *choices.shuffled((cut, other))))
-        for op in (Op.MAX, Op.SHR, *vocabulary.of(DIVIDING, narrow)):
+        for op in (Op.MAX, Op.SHR, *_divisions(vocabulary, narrow)):
             found.append(UOp(op, cut, const(3, narrow)))
         found.append(cast(UOp(Op.ADD, cut, number), dtype))
     return on_data(found, vocabulary, choices, _beyond_a_byte)
