@@ -220,7 +220,7 @@ def _twice_divided(dtype: DType, vocabulary: Vocabulary, choices: Choices, index
     ops = _divisions(vocabulary, dtype)
     pairs = (*TWICE, (int(dtype.max) // 7, 12), (int(dtype.max) // 12, 20))
     for first, second in product(ops, ops):
-        for numbers in choices.shuffled(pairs)[: 4 if first is second else 1]:
+        for numbers in choices.shuffled(pairs)[:3]:
             a, b = (const(n, dtype) for n in numbers)
             once = UOp(first, x, a)
             found += [UOp(second, once, b), UOp(second, UOp(Op.MUL, once, a), b)]
