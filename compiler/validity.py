@@ -100,8 +100,8 @@ def both(a: UOp | None, b: UOp | None) -> UOp | None:
     return a if a is b else UOp(Op.AND, a, b)
 
 
-def where_present(mask: UOp | None, condition: UOp) -> UOp:
-    """A condition that is false where it is absent: there its value may be UNSPECIFIED."""
+def only_where(mask: UOp | None, condition: UOp) -> UOp:
+    """A condition, and false where a mask is: there it may be UNSPECIFIED, as its AND would be."""
     return condition if mask is None else UOp(Op.WHERE, mask, condition, FALSE)
 
 
@@ -142,9 +142,10 @@ def _where(u: UOp, masks: Masks) -> Masked:
     if a is not None or b is not None:
         chosen = UOp(Op.WHERE, u.src[0], TRUE if a is None else a, TRUE if b is None else b)
         chosen = expand(chosen, u.shape)
-    if condition is None or chosen is None:
-        return Masked(u, chosen if condition is None else expand(condition, u.shape))
-    return Masked(u, where_present(expand(condition, u.shape), chosen))
+    if condition is None:
+        return Masked(u, chosen)
+    present = expand(condition, u.shape)
+    return Masked(u, present if chosen is None else only_where(present, chosen))
 
 
 def _reduce(u: UOp, masks: Masks) -> Masked:
@@ -205,7 +206,7 @@ def _load(u: UOp, masks: Masks) -> Masked:
     if len(u.src) < 3:
         return Masked(u, masks[0])
     alt, gate = u.src[1], u.src[2]
-    open_ = where_present(masks[2], gate)
+    open_ = only_where(masks[2], gate)
     chosen: UOp | None = None
     if masks[0] is not None or masks[1] is not None:
         sides = [full(TRUE, u.shape) if m is None else m for m in masks[:2]]

@@ -121,10 +121,15 @@ class Repro:
         return root.op is Op.PARAM or (root.op is Op.CAST and read_alone(root.src[0]) is root)
 
     @property
+    def is_read(self) -> bool:
+        """Whether the value is wrong where it is read, of those that compute nothing."""
+        return self.program.root.op is Op.CAST
+
+    @property
     def moved(self) -> DType:
-        """The dtype of what is read or given back where nothing is computed."""
+        """The dtype of the value where nothing is computed."""
         root = self.program.root
-        return (root.src[0] if root.op is Op.CAST else root).dtype
+        return (root.src[0] if self.is_read else root).dtype
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -282,9 +287,7 @@ def _explained(
             return Explained(rest=(masked, found))
         return Explained(first.repro.number, is_exact=not first.images)
     if uncomputed and _pass_without(start, uncomputed, probe):
-        first = uncomputed[0]
-        is_exact = first.root.dtype is first.repro.program.root.dtype
-        return Explained(first.repro.number, is_exact=is_exact)
+        return Explained(uncomputed[0].repro.number, is_exact=not uncomputed[0].images)
     return _mended(start, active, failure, probe, values) if active else Explained()
 
 
@@ -292,8 +295,8 @@ def _pass_without(start: Candidate, parts: Sequence[Part], probe: Probe) -> bool
     """Whether a program passes without the values that are wrong after a round trip."""
     if not all(part.repro.special for part in parts):
         return True
-    is_read = all(part.root.op is Op.CAST for part in parts)
-    masked = _masked(start, parts, (start.inputs if is_read else _ends(start)).values())
+    is_read = all(part.repro.is_read for part in parts)
+    masked = _masked(start, parts, _moved(start, is_read).values())
     return masked is not None and probe([masked])[0] is None
 
 
@@ -436,19 +439,18 @@ def _values_alone(start: Candidate, repro: Repro) -> Iterator[Part]:
 
     Where special values are wrong, those of the repro's dtype.
     """
-    is_read = repro.program.root.op is Op.CAST
-    for slot, a in (start.inputs if is_read else _ends(start)).items():
+    for slot, a in _moved(start, repro.is_read).items():
         u = param(slot, a.shape, STORED[a.dtype])
-        root = read_alone(u) if is_read else u
+        root = read_alone(u) if repro.is_read else u
         if root is None or (repro.special and u.dtype is not repro.moved):
             continue
         if _may_show(repro, own := Candidate(root, {slot: a})):
-            yield Part(repro, root, own, ())
+            yield Part(repro, root, own, () if u.dtype is repro.moved else (own,))
 
 
-def _ends(start: Candidate) -> dict[int, Array]:
-    """The inputs of a program by slot, and its right result, if it has one, in a further slot."""
-    result = _values(start).get(start.root)
+def _moved(start: Candidate, is_read: bool) -> dict[int, Array]:
+    """What a program reads, by slot, and gives back: the right result, in a further slot."""
+    result = None if is_read else _values(start).get(start.root)
     further = {} if result is None else {max(start.inputs, default=-1) + 1: result}
     return {**start.inputs, **further}
 

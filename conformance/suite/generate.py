@@ -17,7 +17,6 @@ from uop.conformance.suite.levels import invalid, written
 from uop.conformance.suite.levels.device import devices, ops
 from uop.conformance.suite.levels.graph import (
     chains,
-    combined,
     ends,
     functions,
     intervals,
@@ -238,15 +237,7 @@ RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "property": (property.groups,),
     "function": (functions.groups,),
     "graph": (
-        *(
-            pairs.groups,
-            rewrites.groups,
-            pairs.aliased,
-            ends.groups,
-            chains.groups,
-            orders.groups,
-            combined.groups,
-        ),
+        *(pairs.groups, rewrites.groups, pairs.aliased, ends.groups, chains.groups, orders.groups),
         random_graph.groups,
     ),
     "twin": (twins.groups,),

@@ -14,11 +14,10 @@ import pytest
 
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import cases
-from uop.conformance.suite.levels.graph.pairs import TOGETHER
+from uop.conformance.suite.levels.graph.pairs import IN_SMOKE, TOGETHER
 from uop.conformance.suite.levels.graph.rewrites import (
     SECTIONS,
     VARIANTS,
-    WHOLE_IN_SMOKE,
     built,
     groups,
     rewrites,
@@ -120,7 +119,7 @@ def test_a_default_run_has_each_left_hand_side_three_times(section: str, pattern
     assert few == {}
 
 
-@pytest.mark.parametrize("name", WHOLE_IN_SMOKE)
+@pytest.mark.parametrize("name", IN_SMOKE)
 def test_a_smoke_run_has_all_on_some_dtypes(name: str) -> None:
     dtype = DTYPES[name]
     listed = rewrites(dtype, whole())
@@ -132,7 +131,7 @@ def test_a_smoke_run_has_all_on_some_dtypes(name: str) -> None:
     assert {row.pattern for row in judged} == expected
 
 
-@pytest.mark.parametrize("name", WHOLE_IN_SMOKE)
+@pytest.mark.parametrize("name", IN_SMOKE)
 def test_a_smoke_run_has_all_compositions_on_some_dtypes(name: str) -> None:
     dtype = DTYPES[name]
     listed = rewrites(dtype, whole(), "compositions")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from uop.compiler.rewriting.rewrite import Fired, unobserved
 from uop.compiler.stages.rangeify.lower import unsigned
-from uop.compiler.validity import TRUE, Masked, Validity, absent, both, expand, full, where_present
+from uop.compiler.validity import TRUE, Masked, Validity, absent, both, expand, full, only_where
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, GetTupleArg, ParamArg, ReduceArg, arg_of
 from uop.spec.conditions.labels import CALLIFY_TARGET
 from uop.spec.dtype import dtypes
@@ -268,7 +268,7 @@ class Steps:
         value, inside = split.value, split.mask
         for gate in gates:
             condition = self.validity.split(self.values[gate])
-            inside = both(inside, where_present(condition.mask, condition.value))
+            inside = both(inside, only_where(condition.mask, condition.value))
         return self._put(contents, target, value, inside)
 
     def _put(self, contents: UOp, target: UOp, value: UOp, inside: UOp | None) -> UOp:

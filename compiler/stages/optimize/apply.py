@@ -24,7 +24,7 @@ from uop.compiler.stages.optimize.axes import (
 from uop.compiler.stages.optimize.matrix import instruction, onto, product_over
 from uop.compiler.stages.optimize.rows import with_rows
 from uop.compiler.stages.optimize.tiles import with_tiles
-from uop.compiler.validity import FALSE, neutral
+from uop.compiler.validity import neutral, only_where
 from uop.spec.args import AxisType, ReduceArg, arg_of
 from uop.spec.errors import UnsupportedError
 from uop.spec.kernel.forms import open_ranges
@@ -187,8 +187,8 @@ def _gated(body: UOp, r: UOp, valid: UOp) -> UOp:
 
 
 def _both(valid: UOp, gate: Sequence[UOp]) -> UOp:
-    """The old gate may be undefined beyond the bound, so WHERE instead of AND."""
-    return UOp(Op.WHERE, valid, gate[0], FALSE) if gate else valid
+    """A gate for what is inside of a bound; beyond it the old gate may be UNSPECIFIED."""
+    return only_where(valid, gate[0]) if gate else valid
 
 
 def _axis(order: Sequence[UOp], axis: int, label: str, opt: Optimization) -> UOp:

@@ -9,7 +9,7 @@ from typing import cast
 from uop.compiler.indices import ONE, ZERO, Index, Indices, broadcast_index
 from uop.compiler.rewriting.patterns import int_value, truth
 from uop.compiler.rewriting.rewrite import Fired, Rewriter, unobserved
-from uop.compiler.validity import identity
+from uop.compiler.validity import identity, only_where
 from uop.spec.args import (
     AddrSpace,
     AxisType,
@@ -28,8 +28,6 @@ from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
 from uop.spec.registry import Sizes, ops_of
 from uop.spec.uop import UOp, const, dims, index_const
-
-FALSE = const(False, dtypes.bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +149,7 @@ class Lowering(Indices):
             return (yield Element(u.src[0], e.at, e.gate))
         gate = yield Element(u.src[2], e.at, e.gate)
         alt = yield Element(u.src[1], e.at, e.gate)
-        # Where the element is not read, the gate may be UNSPECIFIED, so WHERE instead of AND.
-        inside = gate if e.gate is None else self.alu(Op.WHERE, e.gate, gate, FALSE)
-        read = yield Element(u.src[0], e.at, inside)
+        read = yield Element(u.src[0], e.at, self.simplify(only_where(e.gate, gate)))
         return UOp(Op.WHERE, gate, read, alt)
 
     def permute_into_index(self, e: Element) -> Steps:

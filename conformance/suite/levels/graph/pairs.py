@@ -41,7 +41,7 @@ LONG = 1201
 CHAINS = 12
 Build = Callable[[DType, Vocabulary, Choices, int], Generated]
 IN_SMOKE = ("int8", "int32", "uint32", "float32")
-"""The dtypes of a smoke run."""
+"""The dtypes of a smoke run, and those on which it has all patterns of rewrites."""
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:

@@ -17,7 +17,13 @@ from math import prod
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.pair_forms import LENGTH, targets
-from uop.conformance.suite.levels.graph.pairs import TOGETHER, data_for, own_share, turn_of
+from uop.conformance.suite.levels.graph.pairs import (
+    IN_SMOKE,
+    TOGETHER,
+    data_for,
+    own_share,
+    turn_of,
+)
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import (
     bitcast,
@@ -45,8 +51,6 @@ from uop.spec.uop import UOp, const, param
 
 TABLES = {"rewrites": 3, "compositions": 1}
 """The files with patterns, each a group, and its programs of most dtypes in a smoke run."""
-WHOLE_IN_SMOKE = ("int8", "int32", "uint32", "float32")
-"""The dtypes on which a smoke run has all patterns."""
 VARIANTS, STRIDE = 4, 3
 """Into how many dtypes a default run converts where a pattern converts to any, and how far apart
 these are in the list of dtypes."""
@@ -84,7 +88,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
             if listed := rewrites(dtype, vocabulary, name):
                 once = -(-sum(not row.variant for row in listed) // TOGETHER)
                 programs = -(-len(listed) // TOGETHER)
-                smoke = once if dtype.name in WHOLE_IN_SMOKE else min(few, once)
+                smoke = once if dtype.name in IN_SMOKE else min(few, once)
                 counts = (smoke, programs, ROUNDS * programs)
                 args = (dtype, vocabulary, name)
                 yield group("graph", None, dtype, name, counts, _rewrites, *args)
