@@ -66,7 +66,10 @@ class Indices:
         if (at, shape) not in self._flat:
             position = ZERO
             for i, dim in zip(at, shape, strict=True):
-                position = self.alu(Op.ADD, self.alu(Op.MUL, position, self.size(dim)), i)
+                if position is not ZERO and dim != 1:
+                    position = self.alu(Op.MUL, position, self.size(dim))
+                if i is not ZERO:
+                    position = i if position is ZERO else self.alu(Op.ADD, position, i)
             self._flat[at, shape] = position
         return self._flat[at, shape]
 

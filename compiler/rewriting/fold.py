@@ -6,6 +6,7 @@ No other module of the compiler imports it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 from uop.spec.walk import toposort
 
+MOST_COMPUTED = 1 << 10
+"""The results of the last ops on constants are kept: index arithmetic computes the same ones."""
+
 
 @rewrites(*ELEMENTWISE, Op.BITCAST)
 def fold_constants(u: UOp) -> UOp | None:
@@ -27,8 +31,11 @@ def fold_constants(u: UOp) -> UOp | None:
     for s in u.src:
         if s.op is not Op.CONST:
             return None
-    if u.shape != ():
-        return None
+    return _computed(u) if u.shape == () else None
+
+
+@lru_cache(MOST_COMPUTED)
+def _computed(u: UOp) -> UOp | None:
     operands = [constant(arg_of(s, ConstArg).bits, s.dtype) for s in u.src]
     try:
         with np.errstate(all="ignore"):

@@ -74,34 +74,40 @@ class Rewriter:
     def __call__(self, root: UOp) -> UOp:
         """Rewrite a graph until no rule applies; sources are rewritten before their users."""
         done, of = self._done, self.rules.of
+        if root in done:
+            return done[root]
         # Replacements that are not rewritten themselves so far.
         waits: dict[UOp, UOp] = {}
-        stack = [root]
+        # The nodes on the way down, each with those of its sources that are left.
+        stack = [(root, iter(root.src))]
         while stack:
-            u = stack[-1]
-            if u in done:
-                stack.pop()
-                continue
-            if u in waits:
-                if waits[u] not in done:
-                    raise self._circle(u)
-                done[u] = done[waits[u]]
-                continue
-            pending = [s for s in u.src if s not in done]
-            if pending:
-                stack += pending[::-1]
-                continue
-            rebuilt = u.with_src([done[s] for s in u.src]) if u.src else u
-            for rule in of(rebuilt.op):
-                after = rule(rebuilt)
-                if after is not None and after is not rebuilt:
-                    self._spend(rule, rebuilt, after)
-                    waits[u] = after
-                    stack.append(after)
+            u, left = stack[-1]
+            for s in left:
+                if s not in done:
+                    if s in waits:
+                        raise self._circle(s)
+                    if not s.src and not of(s.op):
+                        done[s] = s
+                        continue
+                    stack.append((s, iter(s.src)))
                     break
             else:
-                done[u] = done[rebuilt] = rebuilt
                 stack.pop()
+                if u in waits:
+                    done[u] = done[waits[u]]
+                    continue
+                rebuilt = u.with_src([done[s] for s in u.src]) if u.src else u
+                for rule in of(rebuilt.op):
+                    after = rule(rebuilt)
+                    if after is not None and after is not rebuilt:
+                        self._spend(rule, rebuilt, after)
+                        if after in waits:
+                            raise self._circle(after)
+                        waits[u] = after
+                        stack += [(u, left)] if after in done else [(u, left), (after, iter(after.src))]
+                        break
+                else:
+                    done[u] = done[rebuilt] = rebuilt
         return done[root]
 
     def _circle(self, u: UOp) -> PassError:
