@@ -116,6 +116,8 @@ def counting(count: int) -> UOp:
 def broadcast_index(at: Index, shape: Sizes) -> Index:
     """The index into an operand of a broadcast: right-aligned, axes of size 1 at 0."""
     aligned = at[len(at) - len(shape) :]
+    if 1 not in shape:
+        return aligned
     return tuple(ZERO if dim == 1 else i for i, dim in zip(aligned, shape, strict=True))
 
 

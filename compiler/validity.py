@@ -7,8 +7,7 @@ INVALID elements; it is None if all elements are valid. Later stages see no INVA
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from uop.spec.args import PadArg, PadFill, ReduceArg, arg_of
 from uop.spec.dtype import DType, dtypes
@@ -32,8 +31,7 @@ def neutral(op: Op, dtype: DType) -> UOp:
     return const(-0.0, dtype) if op is Op.ADD and dtype.is_float else identity(op, dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class Masked:
+class Masked(NamedTuple):
     """A tensor without INVALID elements, and the mask of the original's valid elements."""
 
     value: UOp

@@ -33,21 +33,21 @@ def toposort(
         if root in seen:
             continue
         seen.add(root)
-        # The nodes on the way down, each with those of its sources that are left.
-        stack = [(root, iter(sources(root)))]
-        while stack:
-            node, left = stack[-1]
-            for s in left:
+        # The nodes on the way down, and those of the sources of each that are left.
+        path, left = [root], [iter(sources(root))]
+        while path:
+            for s in left[-1]:
                 if s not in seen:
                     seen.add(s)
                     below = sources(s)
                     if below:
-                        stack.append((s, iter(below)))
+                        path.append(s)
+                        left.append(iter(below))
                         break
                     order.append(s)
             else:
-                stack.pop()
-                order.append(node)
+                order.append(path.pop())
+                left.pop()
     return order
 
 

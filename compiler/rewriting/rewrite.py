@@ -73,42 +73,49 @@ class Rewriter:
 
     def __call__(self, root: UOp) -> UOp:
         """Rewrite a graph until no rule applies; sources are rewritten before their users."""
-        done, of = self._done, self.rules.of
+        done = self._done
         if root in done:
             return done[root]
         # Replacements that are not rewritten themselves so far.
         waits: dict[UOp, UOp] = {}
-        # The nodes on the way down, each with those of its sources that are left.
-        stack = [(root, iter(root.src))]
-        while stack:
-            u, left = stack[-1]
-            for s in left:
+        # The nodes on the way down, and those of the sources of each that are left.
+        path, left = [root], [iter(root.src)]
+        while path:
+            for s in left[-1]:
                 if s not in done:
                     if s in waits:
                         raise self._circle(s)
-                    if not s.src and not of(s.op):
-                        done[s] = s
-                        continue
-                    stack.append((s, iter(s.src)))
+                    path.append(s)
+                    left.append(iter(s.src))
                     break
             else:
-                stack.pop()
-                if u in waits:
-                    done[u] = done[waits[u]]
-                    continue
-                rebuilt = u.with_src([done[s] for s in u.src]) if u.src else u
-                for rule in of(rebuilt.op):
-                    after = rule(rebuilt)
-                    if after is not None and after is not rebuilt:
-                        self._spend(rule, rebuilt, after)
+                u = path[-1]
+                after = waits.get(u)
+                if after is None:
+                    rebuilt = u.with_src([done[s] for s in u.src]) if u.src else u
+                    after = self._replacement(rebuilt)
+                    if after is None:
+                        after = done[rebuilt] = rebuilt
+                    elif after not in done:
                         if after in waits:
                             raise self._circle(after)
                         waits[u] = after
-                        stack += [(u, left)] if after in done else [(u, left), (after, iter(after.src))]
-                        break
-                else:
-                    done[u] = done[rebuilt] = rebuilt
+                        path.append(after)
+                        left.append(iter(after.src))
+                        continue
+                done[u] = done[after]
+                path.pop()
+                left.pop()
         return done[root]
+
+    def _replacement(self, u: UOp) -> UOp | None:
+        """What the first rule that applies makes of a node; None if none does."""
+        for rule in self.rules.of(u.op):
+            after = rule(u)
+            if after is not None and after is not u:
+                self._spend(rule, u, after)
+                return after
+        return None
 
     def _circle(self, u: UOp) -> PassError:
         rule = next(rule for rule in self.rules.of(u.op) if rule(u) is not None)
@@ -125,4 +132,6 @@ class Rewriter:
 
 def rewrite(root: UOp, rules: RuleSet, fired: Fired = unobserved) -> UOp:
     """The graph rewritten by the rules to a fixed point."""
+    if not any(rules.of(u.op) for u in root.toposort()):
+        return root
     return Rewriter(rules, fired)(root)

@@ -40,6 +40,8 @@ def callify(root: UOp, fired: Fired = unobserved) -> UOp:
 
 def inline_functions(root: UOp) -> UOp:
     """The program without FUNCTIONs, but for those that are called."""
+    if all(u.op not in (Op.FUNCTION, Op.GETTUPLE) for u in root.toposort()):
+        return root
     is_split = is_on_several(root)
     keep = (lambda u: False) if is_split else (lambda u: u is not root and _is_called(u))
     return all_inlined([root], keep=keep)[root]

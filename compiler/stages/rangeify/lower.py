@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from uop.compiler.indices import ONE, ZERO, Index, Indices, broadcast_index
 from uop.compiler.rewriting.patterns import int_value, truth
@@ -30,9 +29,11 @@ from uop.spec.registry import Sizes, ops_of
 from uop.spec.uop import UOp, const, dims, index_const
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
-    """One element of a tensor; it is read only where the gate is true (None: always)."""
+class Element(NamedTuple):
+    """One element of a tensor; it is read only where the gate is true (None: always).
+
+    A NamedTuple is faster than a dataclass, and each node of a kernel has an element.
+    """
 
     tensor: UOp
     at: Index
@@ -45,8 +46,7 @@ rules do not call each other, and the stack does not limit the depth of a graph.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Started:
+class _Started(NamedTuple):
     """A rule that is lowering an element."""
 
     element: Element

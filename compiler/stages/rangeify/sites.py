@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 from uop.spec.args import FlipArg, PermuteArg, ReduceArg, arg_of
 from uop.spec.graph import views_of
@@ -24,6 +26,7 @@ def length(dim: int | UOp) -> float:
     return float(dim) if isinstance(dim, int) else SYMBOLIC
 
 
+@lru_cache(1 << 10)
 def count(shape: Sizes) -> float:
     """The number of elements of a shape, for costs."""
     return math.prod(map(length, shape))
@@ -60,8 +63,7 @@ class Kernel:
         return frozenset(loop for loop in self.loops if loop is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(NamedTuple):
     """An index at which a kernel reads a value. Equal sites are the same index."""
 
     kernel: Kernel
@@ -154,6 +156,8 @@ class Loops:
                 return Site(site.kernel, axes[1:], site.key)
             case Op.GETADDR:
                 return self._computed(site, (NONE.union(*axes),) * len(s.shape), (u, s))
+        if s.shape == u.shape and 1 not in s.shape:
+            return site
         aligned = axes[len(axes) - len(s.shape) :]
         here = (NONE if dim == 1 else axis for axis, dim in zip(aligned, s.shape, strict=True))
         return Site(site.kernel, tuple(here), site.key)

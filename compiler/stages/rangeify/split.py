@@ -210,6 +210,8 @@ class _Walk:
         return self._is_recomputed(u, sites) or self._shares_rows(u, sites)
 
     def _is_recomputed(self, u: UOp, sites: Sequence[Site]) -> bool:
+        if self._costs.is_light(u):
+            return True
         evaluations = sum(map(self._loops.evaluations, sites))
         if u in self._roots and all(self._loops.places(s, u.shape) is None for s in sites):
             evaluations += count(u.shape)

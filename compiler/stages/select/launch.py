@@ -86,11 +86,13 @@ def _shared_writes(order: Sequence[UOp], folds: Sequence[UOp]) -> list[UOp]:
     """The GROUP_REDUCEs around a STORE that is shared by the items that share the folds. Around any
     other STORE their iterations are ordinary work items of the group.
     """
+    if not folds:
+        return []
     inside = open_ranges(order)
     found: dict[UOp, None] = {}
     for u in order:
         own = [r for r in inside[u] if type_of(r) is GROUP_REDUCE] if u.op is Op.STORE else []
-        if len(own) == 1 and folds and _bound(own[0]) == _sharing(folds):
+        if len(own) == 1 and _bound(own[0]) == _sharing(folds):
             found[own[0]] = None
     return list(found)
 
