@@ -10,7 +10,7 @@ from itertools import chain, islice
 from operator import or_
 
 from uop.conformance.backends.attempt import attempt
-from uop.conformance.backends.interpreter import interpret
+from uop.conformance.backends.interpreter import interpret, is_sharded
 from uop.conformance.coverage.value_classes import SPECIAL, classes_in, named
 from uop.conformance.judging.compare import element_text, opened
 from uop.conformance.judging.expected import accepted_on, may_end, reference_on, truncates
@@ -28,8 +28,8 @@ from uop.conformance.judging.verdict import (
     together,
     verdict_of,
 )
-from uop.conformance.protocol.types import Outcome, Problem, Program
-from uop.conformance.suite.case import OWN, Batch, Case, InvalidCase
+from uop.conformance.protocol.types import Outcome, Outputs, Problem, Program
+from uop.conformance.suite.case import LEVELS, OWN, Batch, Case, InvalidCase
 from uop.conformance.suite.choices import CountedChoices
 from uop.conformance.suite.levels.graph.pairs import fitting_data
 from uop.conformance.suite.values import draw_ordinary
@@ -74,6 +74,10 @@ MEASURED_ALWAYS = frozenset({"op", OWN})
 """The levels whose cases all have their accepted sets computed."""
 MEASURED = 16
 """Of other cases one of so many, by id: the share of constrained elements is that of a sample."""
+SENT = 8
+"""Where the interpreter is judged, it would evaluate most programs as the judge does. It gets one
+of so many of these, by id.
+"""
 ALONE_PASSES = "only together with other programs: "
 
 
@@ -97,6 +101,8 @@ class Judge:
 
     def __init__(self, session: Session, profile: Profile) -> None:
         self.session, self.profile = session, profile
+        self.interpreter: Session | None = None
+        """The session, where its backend is the interpreter that gives the reference."""
         self.skips: Skips = NO_SKIPS
         self.fired: Counter[str] = Counter()
         """For each rule of the backend the number of programs it fired in."""
@@ -127,7 +133,7 @@ class Judge:
 
     def _result_of_case(self, case: Case, failure: CaseFailure, element: int) -> str:
         """The element of the case itself that its twin gets wrong, as text."""
-        submission = self._prepare(case).submission
+        submission = submission_of(case, self.session.hello)
         outcome = submission.outcome(self._outcomes(submission.programs))
         if isinstance(outcome, Problem) or failure.output >= len(outcome.batches[failure.batch]):
             return ""
@@ -192,6 +198,8 @@ class Judge:
         self, programs: Sequence[Program], meanwhile: Callable[[], None] = lambda: None
     ) -> list[Outcome]:
         """Run programs; `meanwhile` is called while the first call runs."""
+        if not programs:
+            meanwhile()
         outcomes: list[Outcome] = []
         size = self.session.hello.limits.programs
         for start in range(0, len(programs), size):
@@ -232,8 +240,8 @@ class Judge:
         outcomes = iter(self._outcomes(programs, compute))
         by_case = [list(islice(outcomes, len(p.submission.programs))) for p in group]
         return [
-            self._verdict_on(p, by, p.submission.outcome(outcomes_of_case))
-            for p, by, outcomes_of_case in zip(group, expected, by_case, strict=True)
+            self._verdict_on(p, by, p.submission.outcome(sent) if sent else _evaluated(by))
+            for p, by, sent in zip(group, expected, by_case, strict=True)
         ]
 
     def _verdict_on(
@@ -287,11 +295,23 @@ class Judge:
         return replace(verdict, failure=replace(verdict.failure, message=message))
 
     def _prepare(self, case: Case | InvalidCase) -> Prepared:
-        submission = submission_of(case, self.session.hello)
+        is_own = self._gives_reference(case)
+        submission = Submission(()) if is_own else submission_of(case, self.session.hello)
         reason = submission.reason or left_out(case, submission, self.skips)
         if isinstance(case, Case) and not reason:
             reason = self._held_back(case)
         return Prepared(case, replace(submission, reason=reason))
+
+    def _gives_reference(self, case: Case | InvalidCase) -> bool:
+        """Whether the backend would evaluate just what its results are compared with."""
+        return (
+            self.session is self.interpreter
+            and isinstance(case, Case)
+            and case.level in LEVELS
+            and case.source is None
+            and case.id.part(SENT) != 0
+            and not is_sharded(case.root)
+        )
 
     def _held_back(self, case: Case) -> str:
         """Why a supported case is not sent; empty if it is sent.
@@ -360,6 +380,14 @@ class Judge:
 def _without_outcome(case: Case | InvalidCase, reason: str, *, is_ours: bool) -> Verdict:
     """The verdict on a case that is skipped, or that this project cannot judge."""
     return not_judged(case.id, reason) if is_ours else skipped(case, reason)
+
+
+def _evaluated(expected: AllSets | Reference | UopError) -> Outputs:
+    """What the interpreter returns for a case: the reference."""
+    if isinstance(expected, UopError):
+        return Outputs(())
+    batches = expected.batches if isinstance(expected, Reference) else expected
+    return Outputs(tuple(tuple(output.value.data for output in batch) for batch in batches))
 
 
 def _sets(case: Case, profile: Profile) -> list[tuple[Accepted, ...]]:

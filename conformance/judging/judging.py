@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from uop.conformance.backends import INTERPRETER
 from uop.conformance.checks import OBSERVED, OptionError
 from uop.conformance.coverage.exercised import exercised
 from uop.conformance.fuzz.reached import Reached
@@ -52,7 +53,13 @@ WHEN_AGAIN = "passed, and failed when it was sent again"
 
 
 def answer(
-    worker: Session, profile: str, seed: int, out: int, folder: str = "", edition: str = ""
+    worker: Session,
+    backend: str,
+    profile: str,
+    seed: int,
+    out: int,
+    folder: str = "",
+    edition: str = "",
 ) -> None:
     """Write the hello of the backend to the descriptor `out`, then answer tasks from stdin.
 
@@ -61,7 +68,7 @@ def answer(
     wire.write(out, worker.hello)
     try:
         own = OwnCases.read(Path(folder) if folder else None, edition)
-        tasks = Tasks.of(worker, profile, seed, own)
+        tasks = Tasks.of(worker, backend, profile, seed, own)
         while True:
             wire.write(out, tasks.answered(wire.read(0, *TASKS)))
     except (BackendError, MalformedError, InvalidError, OptionError) as error:
@@ -84,11 +91,13 @@ class Tasks:
     """The cases that were judged, in order."""
 
     @classmethod
-    def of(cls, session: Session, profile: str, seed: int, own: OwnCases) -> Tasks:
+    def of(cls, session: Session, backend: str, profile: str, seed: int, own: OwnCases) -> Tasks:
         chosen = profile_of_run(profile, session.hello)
         # An observed profile arrives later, with a JudgeBy task.
         demanded = STRICT if chosen == OBSERVED else parse_profile(chosen)
         judge = FileJudge(session, demanded, own.by_case)
+        if backend == INTERPRETER:
+            judge.interpreter = session
         return cls(judge, seed, own, vocabulary_of([session.hello]))
 
     def answered(self, task: Task[Any]) -> object:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import wrap
 
-from uop.conformance.backends import COMMAND
+from uop.conformance.backends import COMMAND, INTERPRETER
 from uop.conformance.checks import OBSERVED
 from uop.conformance.coverage.ledger import ledger_lines
 from uop.conformance.coverage.strength import strength_line
+from uop.conformance.judging.judge import SENT
 from uop.conformance.judging.lowering import LEAVES_OUT, OPTIMIZED, UNSUPPORTED
 from uop.conformance.profile.card import Card
 from uop.conformance.protocol.types import BLAMED
@@ -242,6 +243,9 @@ def adapter_lines(report: Report) -> list[str]:
     if quick := report.backend.quick:
         share = f"{OPTIMIZED - 1} of {OPTIMIZED} times that programs come together"
         lines.append(f"built with {quick}: {share}; what runs alone is built without it")
+    if report.options.backend == INTERPRETER:
+        share = f"{SENT - 1} of {SENT} programs on one device"
+        lines.append(f"not sent: {share}, whose expected results are its own")
     lines += [unjudged_text({why: n}) for why, n in summary.unjudged.items()][:MOST_NOTES]
     lines += [
         f"{counted(n, 'program')} refused for their data, which are {classes}"

@@ -58,7 +58,7 @@ def main(
             return
         last.callback(worker.close)
         last.callback(_ignore)
-        loading.result().answer(worker, profile, int(seed), out, folder, edition)
+        loading.result().answer(worker, backend, profile, int(seed), out, folder, edition)
 
 
 def _judging() -> ModuleType:

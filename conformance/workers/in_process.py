@@ -37,7 +37,7 @@ class InProcess:
         session = _Fitting(find(options.backend).make())
         checked(session.hello)
         own = OwnCases.read(options.folder, options.edition)
-        self.tasks = Tasks.of(session, options.profile, options.seed, own)
+        self.tasks = Tasks.of(session, options.backend, options.profile, options.seed, own)
 
     def hello(self, processes: int) -> Hello:
         """The hello of the backend."""

@@ -188,7 +188,7 @@ def test_a_case_is_sent_again_on_other_data_where_that_has_a_meaning() -> None:
 
 
 def test_a_program_that_is_wrong_alone_fails_when_it_is_judged_again() -> None:
-    tasks = Tasks.of(Local(WrongAlone()), "strict", 0, OwnCases())
+    tasks = Tasks.of(Local(WrongAlone()), "wrong", "strict", 0, OwnCases())
     ids = tuple(f"op/{op}/int32/edges/0@2" for op in ("ADD", "MUL"))
     first, second = (tasks.answered(Judge(ids, again=how)) for how in ("", "alone"))
     assert isinstance(first, Judged)
@@ -212,7 +212,7 @@ class WrongAfterMUL(Small):
 
 
 def test_programs_are_judged_again_in_other_company() -> None:
-    tasks = Tasks.of(Local(WrongAfterMUL()), "strict", 0, OwnCases())
+    tasks = Tasks.of(Local(WrongAfterMUL()), "wrong", "strict", 0, OwnCases())
     ids = [CaseId.parse(f"op/{op}/int32/edges/0@2") for op in ("ADD", "MUL")]
     *alone, other = (tasks.answered(task) for task in (*tasks_of(ids, 2), *tasks_again(ids)))
     for judged in alone:

@@ -9,8 +9,8 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.judging.judge import ALONE_PASSES, CONFIRMED, MEASURED, Judge
+from uop.conformance.backends.interpreter import InterpreterBackend, is_sharded
+from uop.conformance.judging.judge import ALONE_PASSES, CONFIRMED, MEASURED, SENT, Judge
 from uop.conformance.judging.lowering import not_listed
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.protocol.types import (
@@ -24,6 +24,7 @@ from uop.conformance.protocol.types import (
     Program,
 )
 from uop.conformance.suite.case import Batch, Case, CaseId, Twin
+from uop.conformance.suite.generate import cases
 from uop.conformance.workers.transport import Local
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import dtypes
@@ -188,3 +189,29 @@ def test_a_case_of_void_needs_no_dtype() -> None:
     hello = replace(InterpreterBackend().hello(), dtypes=frozenset({"int32"}))
     assert not not_listed(CaseId("op", "SINK", "void", "hand", 0), hello)
     assert not_listed(CaseId("op", "ADD", "int8", "hand", 0), hello)
+
+
+class Counted(InterpreterBackend):
+    """Counts the programs that it gets."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def run(self, programs: Sequence[Program]) -> list[Outcome]:
+        self.count += len(programs)
+        return super().run(programs)
+
+
+def test_the_interpreter_gets_few_of_the_programs_that_it_gives_the_reference_of() -> None:
+    every = [case for case in cases(effort="smoke") if isinstance(case, Case)][::9]
+    programs = [program for case in every for program in case.programs]
+    others = [p for p in programs if p.source is not None or is_sharded(p.root)]
+    sent = [p for p in programs if p not in others and p.id.part(SENT) == 0]
+    assert others
+    assert sent
+    for is_interpreter, expected in ((True, len(others) + len(sent)), (False, len(programs))):
+        backend = Counted()
+        judge = Judge(Local(backend), STRICT)
+        judge.interpreter = judge.session if is_interpreter else None
+        assert {verdict.status for verdict in judge.judge(every)} == {Status.PASSED}
+        assert backend.count == expected
