@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -52,6 +54,21 @@ ON_GRAPHS = ("rangeify", "optimize", "expand", "select")
 TARGETS: dict[str, Target] = {target.name: target for target in (OPENCL, CUDA, CUDA_HOST)}
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Collect no garbage inside. A collection looks at every node that is alive, again and again
+    while a program grows, and a compile leaves hardly any cycles to find.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@_uncollected()
 def compile(
     root: UOp,
     target: str | Target = "opencl",
