@@ -1,40 +1,45 @@
-"""The command line: one module per command, imported when the command runs."""
+"""The command line; the module of a command is imported when the command runs."""
 
 import reprlib
 from importlib import import_module
 
 import click
 
-PROGRAMS, SUITE = "uop.cli.programs", "uop.cli.suite"
 COMMANDS = {
-    "run": (PROGRAMS, "Run a program and print its results."),
+    "run": ("programs.run", "Run a program and print its results."),
     "compile": (
-        PROGRAMS,
+        "programs.compile",
         "Compile a program and print its source, or the program that a stage leaves.",
     ),
-    "fmt": (PROGRAMS, "Format files of programs: spaces, empty lines, derived parts."),
-    "time": (PROGRAMS, "Time the kernels of a program, one row for each."),
-    "view": (PROGRAMS, "Write how a program is compiled as one HTML page."),
-    "serve": (PROGRAMS, "Serve a page to try programs on, until Ctrl-C."),
-    "backends": (SUITE, "List the backends and say which packages they lack."),
-    "fuzz": (SUITE, "Judge random programs on a backend, or several, until the time is over."),
-    "corpus": (SUITE, "Join or thin out the programs that `uop fuzz --corpus` keeps."),
-    "conform": (SUITE, "Judge a backend, or several, by the conformance suite."),
-    "compare": (SUITE, "Judge several backends, and show them side by side."),
-    "merge": (SUITE, "Join the reports of the shards of a run."),
-    "diff": (SUITE, "Compare two reports: what is better now, and what is worse."),
-    "explain": ("uop.cli", "Explain an op, a label, a decision or a word, or what a case demands."),
-    "eval": (PROGRAMS, "Evaluate one expression and print what a backend may return."),
-    "export": (SUITE, "Write the suite as files, for checkers in any language."),
-    "judge": (SUITE, "Judge outputs in files for the cases that `uop export` wrote."),
-    "mutants": (SUITE, "Measure the suite: seed faults and count which ones it finds."),
-    "profile": (SUITE, "Show or write what a backend does where the spec leaves a choice."),
-    "known": (SUITE, "Keep a file of known failures up to date."),
-    "report": (SUITE, "Print a failure as a bug report in Markdown."),
-    "worker": (SUITE, "Check that an executable keeps to the protocol for backends."),
-    "replay": (SUITE, "Judge programs in files again, or some cases of a report."),
+    "fmt": ("programs.fmt", "Format files of programs: spaces, empty lines, derived parts."),
+    "time": ("programs.time", "Time the kernels of a program, one row for each."),
+    "view": ("programs.view", "Write how a program is compiled as one HTML page."),
+    "serve": ("programs.serve", "Serve a page to try programs on, until Ctrl-C."),
+    "backends": ("suite.backends", "List the backends and say which packages they lack."),
+    "fuzz": (
+        "suite.fuzz",
+        "Judge random programs on a backend, or several, until the time is over.",
+    ),
+    "corpus": ("suite.fuzz", "Join or thin out the programs that `uop fuzz --corpus` keeps."),
+    "conform": ("suite.conform", "Judge a backend, or several, by the conformance suite."),
+    "compare": ("suite.compare", "Judge several backends, and show them side by side."),
+    "merge": ("suite.reports", "Join the reports of the shards of a run."),
+    "diff": ("suite.reports", "Compare two reports: what is better now, and what is worse."),
+    "explain": ("explain", "Explain an op, a label, a decision or a word, or what a case demands."),
+    "eval": ("programs.eval", "Evaluate one expression and print what a backend may return."),
+    "export": ("suite.exported", "Write the suite as files, for checkers in any language."),
+    "judge": ("suite.exported", "Judge outputs in files for the cases that `uop export` wrote."),
+    "mutants": ("suite.mutants", "Measure the suite: seed faults and count which ones it finds."),
+    "profile": (
+        "suite.profile",
+        "Show or write what a backend does where the spec leaves a choice.",
+    ),
+    "known": ("suite.known", "Keep a file of known failures up to date."),
+    "report": ("suite.reports", "Print a failure as a bug report in Markdown."),
+    "worker": ("suite.worker", "Check that an executable keeps to the protocol for backends."),
+    "replay": ("suite.replay", "Judge programs in files again, or some cases of a report."),
 }
-"""By name the room and the line in `uop --help`. NAME is `command` in the module NAME.py."""
+"""By name the module of the command, a function of that name, and its line in `uop --help`."""
 
 
 class Suggesting(click.Group):
@@ -66,7 +71,8 @@ class Commands(Suggesting):
         from uop.spec.distribution import load_additions
 
         load_additions()
-        command: click.Command = import_module(f"{COMMANDS[cmd_name][0]}.{cmd_name}").command
+        module = import_module(f"{__name__}.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

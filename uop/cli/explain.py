@@ -13,6 +13,7 @@ import click
 from uop.cli import names as listed
 from uop.cli.names import BACKEND, Name
 from uop.cli.programs.files import edition_option, native_option
+from uop.cli.suite.options import file_option
 
 if TYPE_CHECKING:
     from uop.conformance.reference.answers.call import Call
@@ -78,10 +79,9 @@ def print_ledger(context: click.Context, option: click.Parameter, wanted: bool) 
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="For a case: the seed of its run."
 )
-@click.option(
+@file_option(
     "--cases",
     "folder",
-    type=click.Path(path_type=Path),
     metavar="DIR",
     help="For a case of your own: the folder of its .uop file, as in its run.",
 )
@@ -96,7 +96,7 @@ def print_ledger(context: click.Context, option: click.Parameter, wanted: bool) 
     help="Count the rows of the documents by what became of them, and name each that is not "
     "implemented, with the reason.",
 )
-def command(
+def explain(
     name: str,
     values: tuple[str, ...],
     dtype: str | None,

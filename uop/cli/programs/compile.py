@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     "that changes the meaning, and the firing of a rule that does.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what --check found as JSON.")
-def command(
+def compile(
     file: Path,
     case_id: str | None,
     edition: str,

@@ -19,7 +19,7 @@ MOST = 64
     help="Accept what this profile allows, such as 'ftz=float32'.",
 )
 @click.argument("expression", nargs=-1, required=True, type=click.UNPROCESSED)
-def command(edition: str, profile: str, expression: tuple[str, ...]) -> None:
+def eval(edition: str, profile: str, expression: tuple[str, ...]) -> None:
     """Evaluate one expression and print what a backend may return.
 
     A number takes the dtype of the other operand; u8(200), f16(0.1) and bool(true) have their own.

@@ -26,7 +26,7 @@ STDIN = Path("-")
     help="Write nothing; name the files that would change, and exit with 1.",
 )
 @edition_option
-def command(files: tuple[Path, ...], check: bool, edition: str) -> int:
+def fmt(files: tuple[Path, ...], check: bool, edition: str) -> int:
     """Format files of programs: spaces, empty lines, derived parts.
 
     Comments, the numbers of nodes and the spelling of literals stay, and so does a program in the

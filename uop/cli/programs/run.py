@@ -78,7 +78,7 @@ def slot_files(
 @timeout_option
 @native_option
 @click.option("--trace", is_flag=True, help="Print the value of every node.")
-def command(
+def run(
     file: Path,
     case_id: str | None,
     edition: str,

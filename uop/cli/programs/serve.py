@@ -30,7 +30,7 @@ FIRST = "%0 = PARAM [2,2] {slot=0, dtype=float32}\n%1 = REDUCE %0 {op=ADD, axes=
     show_default=True,
     help="The port to listen on; 0 for any that is free.",
 )
-def command(host: str, port: int) -> None:
+def serve(host: str, port: int) -> None:
     """Serve a page to try programs on, until Ctrl-C.
 
     Type a program, or pick one: the page shows its graph with the value of each node, what each

@@ -42,7 +42,7 @@ TITLES = ("kernel", "groups x items", "time", "GFLOP/s", "GB/s", "of a copy")
 @beam_option
 @native_option
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
-def command(
+def time(
     file: Path,
     case_id: str | None,
     edition: str,

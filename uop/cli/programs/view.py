@@ -37,7 +37,7 @@ from uop.cli.programs.files import (
     metavar="FILE.html",
     help="Where the page is written; by default FILE.html beside FILE.uop.",
 )
-def command(
+def view(
     file: Path,
     case_id: str | None,
     edition: str,

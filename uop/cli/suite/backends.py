@@ -35,7 +35,7 @@ NEEDS = {
 @click.option(
     "--devices", "starts", is_flag=True, help="Start each, and show its device or the reason."
 )
-def command(starts: bool) -> None:
+def backends(starts: bool) -> None:
     """List the backends and say which packages they lack.
 
     With `--devices` each is started in a process of its own. Below `opencl` stands every OpenCL

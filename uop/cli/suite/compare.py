@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
 from uop.cli.names import BACKEND
 from uop.cli.programs.files import native_option
-from uop.cli.suite.debugging import begin
 from uop.cli.suite.options import (
     amount,
+    begin,
     file_option,
+    options_of,
     output_option,
     selection,
     timeout_option,
@@ -28,31 +30,21 @@ from uop.conformance.run.exits import Exit
 @amount
 @timeout_option
 @workers_option
-@file_option("--html", "Write one page of HTML.")
-@file_option("--markdown", "Write it as Markdown, which a forge shows.")
-@file_option("--json", "Write the reports on all in one file, which `uop compare` reads again.")
-@file_option("--badges", "Write a badge NAME.svg for each backend.", "FOLDER")
+@file_option("--html", help="Write one page of HTML.")
+@file_option("--markdown", help="Write it as Markdown, which a forge shows.")
+@file_option(
+    "--json", help="Write the reports on all in one file, which `uop compare` reads again."
+)
+@file_option("--badges", help="Write a badge NAME.svg for each backend.", metavar="FOLDER")
 @native_option
 @output_option
-def command(
+def compare(
     sources: tuple[str, ...],
-    ops: tuple[str, ...] | None,
-    dtypes: tuple[str, ...] | None,
-    levels: tuple[str, ...] | None,
-    skip_ops: tuple[str, ...] | None,
-    skip_dtypes: tuple[str, ...] | None,
-    seed: int,
-    examples: int | None,
-    effort: str,
-    duration: float | None,
-    timeout: float | None,
-    workers: int | None,
     html: Path | None,
     markdown: Path | None,
     json: Path | None,
     badges: Path | None,
-    native: bool,
-    output: Path,
+    **chosen: Any,
 ) -> int:
     """Judge several backends, and show them side by side.
 
@@ -64,12 +56,10 @@ def command(
     A backend that does not start has a column that says why. The exit code is 0 once everything is
     written, whatever the verdicts, and 3 if none could be started.
     """
-    from uop.conformance.checks import OptionError, cores
+    from uop.conformance.checks import OptionError
     from uop.conformance.compare.files import Files
     from uop.conformance.compare.gather import compare, is_report
     from uop.conformance.compare.text import lines_of
-    from uop.conformance.run.options import Options
-    from uop.conformance.suite.case import LEVELS
 
     reports = list(filter(is_report, sources))
     if reports:
@@ -77,24 +67,8 @@ def command(
     files = Files(json, html, markdown, badges)
     files.require()
     begin(None, *sources)
-    options = Options(
-        sources[0],
-        seed,
-        levels or LEVELS,
-        ops,
-        dtypes,
-        examples=examples,
-        effort=effort,
-        seconds=duration,
-        timeout=timeout,
-        skip_ops=skip_ops or (),
-        skip_dtypes=skip_dtypes or (),
-        workers=cores() if workers is None else workers,
-        native=native,
-        output=output,
-    )
     with shown(BRIEF) as display:
-        poll = compare(sources, options, display)
+        poll = compare(sources, options_of(sources[0], chosen), display)
     problems = [*poll.problems, *files.write(poll.report)]
     for line in lines_of(poll.report, files):
         click.echo(line)

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from uop.cli import names as listed
 from uop.cli.names import BACKEND, Name, NameList
 from uop.cli.programs.files import native_option
-from uop.cli.suite.debugging import begin, judge_here, log_option, words
 from uop.cli.suite.known import known_file, update
 from uop.cli.suite.options import (
     amount,
+    begin,
     fail_fast_option,
+    file_option,
     format_option,
+    log_option,
     names,
+    options_of,
     output_option,
+    profile,
     report_files,
     selection,
     timeout_option,
@@ -28,6 +32,7 @@ from uop.cli.suite.outcome import exit_code, gravest, shown
 from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
+    from uop.conformance.report.model import Report
     from uop.conformance.run.options import Options
 
 
@@ -59,10 +64,9 @@ if TYPE_CHECKING:
     metavar="ID",
     help="Only the case of this id; may be given several times.",
 )
-@click.option(
+@file_option(
     "--cases",
     "folder",
-    type=click.Path(path_type=Path),
     metavar="DIR",
     help="Judge the cases of your own .uop files too, as level `cases`; their ids are "
     "cases/FILE/CASE. A case may state its profile and what it accepts; where it does not, the "
@@ -75,17 +79,15 @@ if TYPE_CHECKING:
     help="Read the files of --cases in the words of this edition, as if each named it.",
 )
 @native_option
-@click.option(
+@file_option(
     "--list",
     "report",
-    type=click.Path(path_type=Path),
     metavar="REPORT",
     help="Draw random programs from the ops and dtypes that this JSON report lists, as the ids in "
     "it need; by default from those that the backend lists.",
 )
-@click.option(
+@file_option(
     "--last-failed",
-    type=click.Path(path_type=Path),
     metavar="REPORT",
     help="Only the cases that failed in this JSON report, which may be one of `uop fuzz`, with its "
     "seed and its list.",
@@ -103,6 +105,7 @@ if TYPE_CHECKING:
 @click.option(
     "--profile",
     metavar="PROFILE",
+    callback=profile,
     help="The profile to demand: strict, observed, knobs such as 'max_nan=number', or a file.toml "
     "that `uop profile init` wrote. By default what the backend declares, else what is observed.",
 )
@@ -122,10 +125,8 @@ if TYPE_CHECKING:
 )
 @log_option
 @report_files
-@click.option(
+@file_option(
     "--known",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
     help="The file of known failures, by default uop-known.toml if it exists. They do not fail the "
     "run; a line whose program passes or is not judged, or that has expired, fails it.",
 )
@@ -137,41 +138,17 @@ if TYPE_CHECKING:
 )
 @format_option
 @output_option
-def command(
+def conform(
     backends: tuple[str, ...],
-    ops: tuple[str, ...] | None,
-    dtypes: tuple[str, ...] | None,
-    levels: tuple[str, ...] | None,
-    skip_ops: tuple[str, ...] | None,
-    skip_dtypes: tuple[str, ...] | None,
-    with_ops: tuple[str, ...] | None,
-    skip_causes: tuple[str, ...],
-    cases: tuple[str, ...],
-    folder: Path | None,
-    edition: str,
-    native: bool,
     report: Path | None,
     last_failed: Path | None,
-    seed: int,
-    examples: int | None,
-    effort: str,
-    duration: float | None,
-    shard: str,
-    fail_fast: bool,
-    timeout: float | None,
-    workers: int | None,
-    profile: str | None,
     mutant: str | None,
     sanitize: bool,
     in_process: bool,
-    log: Path | None,
-    json: Path | None,
-    junit: Path | None,
-    html: Path | None,
     known: Path | None,
     update_known: bool,
     form: str,
-    output: Path,
+    **chosen: Any,
 ) -> int:
     """Judge a backend, or several, by the conformance suite.
 
@@ -182,45 +159,17 @@ def command(
     and written as a file for `uop replay`. Several backends are judged on the same cases; for each
     case that fails on one of them, a line says which backend differs from the others.
     """
-    from uop.conformance.checks import KNOWN_FILE, OptionError, cores
+    from uop.conformance.checks import KNOWN_FILE, OptionError
     from uop.conformance.report.format import failed_in, listed_in
-    from uop.conformance.run.options import Options, profile_named
-    from uop.conformance.suite.case import LEVELS
 
     if last_failed is not None:
         report, failed = last_failed, failed_in(last_failed)
-        cases, seed = (*cases, *failed.cases), failed.seed
-    backends = tuple(chosen(backend, mutant, sanitize) for backend in backends)
-    begin(log, *backends)
-    options = Options(
-        backends[0],
-        seed,
-        levels or LEVELS,
-        ops,
-        dtypes,
-        cases,
-        examples,
-        effort,
-        duration,
-        timeout,
-        "" if profile is None else profile_named(profile),
-        folder,
-        known_file(known, update_known, backends[0]),
-        skip_ops=skip_ops or (),
-        skip_dtypes=skip_dtypes or (),
-        with_ops=with_ops,
-        skip_causes=skip_causes,
-        edition=edition,
-        shard=shard,
-        workers=cores() if workers is None else workers,
-        fail_fast=fail_fast,
-        json=json,
-        output=output,
-        junit=junit,
-        html=html,
-        log=log,
-        native=native,
-        command=words(),
+        chosen |= {"cases": (*chosen["cases"], *failed.cases), "seed": failed.seed}
+    backends = tuple(variant(backend, mutant, sanitize) for backend in backends)
+    begin(chosen["log"], *backends)
+    options = replace(
+        options_of(backends[0], chosen),
+        known=known_file(known, update_known, backends[0]),
         vocabulary=None if report is None else listed_in(report),
     )
     if in_process:
@@ -234,7 +183,7 @@ def command(
     return judge(options, form) if len(backends) == 1 else vote(options, backends, form)
 
 
-def chosen(backend: str, mutant: str | None, sanitize: bool) -> str:
+def variant(backend: str, mutant: str | None, sanitize: bool) -> str:
     """The backend, with mutants or on the simulator; OptionError if it has no such variant."""
     from uop.conformance.backends import MUTANT
     from uop.conformance.checks import OptionError
@@ -270,6 +219,20 @@ def judge(options: Options, form: str = "text") -> Exit:
 
     with shown(form) as display:
         return exit_code(conform(options, display(), pool))
+
+
+def judge_here(options: Options, form: str) -> Report:
+    """Run the suite in this process, with plain lines: the debugger needs the terminal."""
+    from uop.conformance.report.github import GitHub
+    from uop.conformance.report.terminal import Log
+    from uop.conformance.run.conform import conform
+    from uop.conformance.workers.in_process import WARNING, InProcess, require_in_process
+
+    require_in_process(options)
+    pool = InProcess(options.checked())
+    click.echo(WARNING, err=True)
+    display = GitHub(click.echo, None) if form == "github" else Log(click.echo)
+    return conform(options, display, pool)
 
 
 def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:

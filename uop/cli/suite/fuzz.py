@@ -1,27 +1,31 @@
-"""`uop fuzz`: judges random programs until the time is over."""
+"""`uop fuzz` judges random programs until the time is over; `uop corpus` keeps what it collects."""
 
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from uop.cli import Suggesting
 from uop.cli import names as listed
 from uop.cli.names import BACKEND, NameList
 from uop.cli.programs.files import native_option
-from uop.cli.suite.corpus import Place, left_alone, require_writable
-from uop.cli.suite.debugging import begin, words
 from uop.cli.suite.known import known_file
 from uop.cli.suite.options import (
+    begin,
     fail_fast_option,
+    file_option,
     format_option,
+    options_of,
+    profile,
     report_files,
     seconds,
     several,
@@ -29,23 +33,41 @@ from uop.cli.suite.options import (
     workers_option,
 )
 from uop.cli.suite.outcome import exit_code, gravest, shown
+from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
     from uop.conformance.fuzz.corpus import Corpus
     from uop.conformance.run.options import Options
 
 MINUTE = 60.0
+MOST_LINES = 20
 LOGS = ("distributed", "distributed.client")
 """The loggers of Dask in this process that have a level of their own."""
 NO_FOLDER = Path()
 """The folder of repros where a store gets them."""
 
 
+class Place(click.Path):
+    """A folder, or a URL that fsspec reads."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | Path:
+        from uop.conformance.fuzz.folders import URL
+
+        if isinstance(value, str) and URL in value:
+            return value
+        return Path(os.fsdecode(super().convert(value, param, ctx)))
+
+
+FOLDER = Place(exists=True, file_okay=False)
+
+
 @click.command("fuzz")
 @click.argument("backends", nargs=-1, required=True, type=BACKEND, metavar="BACKEND...")
 @click.option(
     "--time",
-    "duration",
+    "seconds",
     metavar="TIME",
     callback=seconds,
     help="How long to fuzz: 30s, 5m, 48h; starting and shrinking included. Several backends share "
@@ -81,15 +103,11 @@ NO_FOLDER = Path()
 @click.option(
     "--profile",
     metavar="PROFILE",
+    callback=profile,
     help="The profile to demand, as for `uop conform`.",
 )
 @report_files
-@click.option(
-    "--known",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The file of known failures, by default uop-known.toml if it exists.",
-)
+@file_option("--known", help="The file of known failures, by default uop-known.toml if it exists.")
 @format_option
 @click.option(
     "--output",
@@ -108,28 +126,15 @@ NO_FOLDER = Path()
     "those that reach something new.",
 )
 @native_option
-def command(
+def fuzz(
     backends: tuple[str, ...],
-    duration: float | None,
     against: str | None,
     scheduler: str | None,
-    seed: int | None,
-    shard: str,
-    skip_ops: tuple[str, ...] | None,
-    skip_dtypes: tuple[str, ...] | None,
-    levels: tuple[str, ...] | None,
-    fail_fast: bool,
-    timeout: float | None,
-    workers: int | None,
-    profile: str | None,
-    json: Path | None,
-    junit: Path | None,
-    html: Path | None,
     known: Path | None,
     form: str,
     output: str,
     folder: str | Path | None,
-    native: bool,
+    **chosen: Any,
 ) -> int:
     """Judge random programs on a backend, or several, until the time is over.
 
@@ -141,36 +146,22 @@ def command(
     `uop conform BACKEND --last-failed REPORT.json` judges again what failed in the report of a
     run, also of one with --shard.
     """
-    from uop.conformance.checks import OptionError, cores
+    from uop.conformance.checks import OptionError
     from uop.conformance.fuzz.folders import URL
-    from uop.conformance.run.options import Options, profile_named
-    from uop.conformance.suite.case import LEVELS
 
     begin(None, *backends)
     if folder is not None:
         require_writable(folder)
-    options = Options(
-        backends[0],
-        secrets.randbelow(1 << 31) if seed is None else seed,
-        levels or LEVELS,
-        shard=shard,
-        skip_ops=skip_ops or (),
-        skip_dtypes=skip_dtypes or (),
-        seconds=duration or MINUTE,
-        timeout=timeout,
-        profile="" if profile is None else profile_named(profile),
-        known=known_file(known, False, backends[0]),
-        workers=cores() if workers is None else workers,
-        json=json,
-        fail_fast=fail_fast,
-        output=Path(output),
-        junit=junit,
-        html=html,
-        native=native,
-        command=words(),
-    )
+    shard, seed = chosen["shard"], chosen["seed"]
     if shard and seed is None:
         raise OptionError("--shard: expected --seed: shards of one run draw by the same seed")
+    chosen |= {
+        "seed": secrets.randbelow(1 << 31) if seed is None else seed,
+        "seconds": chosen["seconds"] or MINUTE,
+        "output": Path(output),
+        "known": known_file(known, False, backends[0]),
+    }
+    options = options_of(backends[0], chosen)
     alone = {"--against": against, "--shard": shard}
     if len(backends) > 1:
         found = ", ".join(backends)
@@ -289,3 +280,71 @@ def on_cluster(
         say = partial(click.echo, err=True)
         report = fuzz_on(scheduler, options.checked(), display(), say, store, corpus)
         return exit_code(report)
+
+
+@click.group("corpus", cls=Suggesting)
+def corpus() -> None:
+    """Join or thin out the programs that `uop fuzz --corpus` keeps.
+
+    Each file is one program with its inputs, and its name the sha256 of its text.
+    """
+
+
+@corpus.command("merge")
+@click.argument("folders", nargs=-1, required=True, type=FOLDER, metavar="FOLDER...")
+@click.option(
+    "--output",
+    type=Place(),
+    required=True,
+    metavar="FOLDER",
+    help="Where the programs of all are written; it may have some already.",
+)
+@native_option
+def merge(folders: tuple[str | Path, ...], output: str | Path, native: bool) -> int:
+    """Write the programs of all folders to one. Each may be a URL, such as s3://bucket/corpus."""
+    from uop.conformance.fuzz.corpus import merge
+
+    require_writable(output)
+    merged = merge(folders, output, native=native)
+    for line in left_alone(merged):
+        click.echo(line, err=True)
+    click.echo(f"{len(merged.programs):,} programs in {output}, {merged.added:,} of them new")
+    return Exit.OK
+
+
+@corpus.command("minimize")
+@click.argument("folder", type=FOLDER)
+@click.argument("backend", required=False, type=BACKEND)
+@native_option
+def minimize(folder: str | Path, backend: str | None, native: bool) -> int:
+    """Remove the programs that reach nothing but what the others reach.
+
+    With a BACKEND the rules that its compiler fires count too, so that programs which alone fire
+    one stay.
+    """
+    from uop.conformance.fuzz.corpus import Corpus, minimize
+    from uop.conformance.fuzz.reached import rules_on
+
+    corpus = Corpus.read(folder, native=native)
+    for line in left_alone(corpus):
+        click.echo(line, err=True)
+    with rules_on(backend) as fired:
+        removed = minimize(corpus, fired)
+    left = len(corpus.programs) - removed
+    click.echo(f"{left:,} of {len(corpus.programs):,} programs reach what all of them reach")
+    return Exit.OK
+
+
+def require_writable(place: str | Path) -> None:
+    """OptionError unless a folder takes programs; whether a URL does shows when it gets one."""
+    from uop.conformance.checks import writable
+
+    if isinstance(place, Path):
+        writable(place / "program.uop")
+
+
+def left_alone(corpus: Corpus) -> Iterator[str]:
+    """A line for each file that is no program of a corpus, and what became of it."""
+    yield from (f"left alone: {line}" for line in corpus.left_alone[:MOST_LINES])
+    if more := corpus.left_alone[MOST_LINES:]:
+        yield f"left alone: {len(more):,} more files"

@@ -10,6 +10,7 @@ import click
 from uop.cli import Suggesting
 from uop.cli.names import BACKEND
 from uop.cli.programs.files import native_option
+from uop.cli.suite.options import file_option
 from uop.cli.suite.outcome import CODES, exit_code, shown
 from uop.conformance.run.exits import Exit
 
@@ -19,18 +20,13 @@ if TYPE_CHECKING:
 
 
 @click.group("known", cls=Suggesting)
-def command() -> None:
+def known() -> None:
     """Keep a file of known failures up to date."""
 
 
-@command.command("migrate")
+@known.command("migrate")
 @click.argument("backend", type=BACKEND)
-@click.option(
-    "--known",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The file, by default uop-known.toml.",
-)
+@file_option("--known", help="The file, by default uop-known.toml.")
 @native_option
 def migrate(backend: str, known: Path | None, native: bool) -> int:
     """Give lines about a backend the signatures that this release of uop makes.

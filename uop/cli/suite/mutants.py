@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from uop.cli.suite.options import file_option, workers_option
 from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ WIDTH = 100
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--class", "kinds", multiple=True, metavar="CLASS", help="Only faults of this class.")
 @click.option("--list", "listed", is_flag=True, help="Describe them without the answer.")
-@click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="Write the counts.")
-@click.option("-n", "workers", type=int, metavar="N", help="Processes; by default one per core.")
-def command(
+@file_option("--json", help="Write the counts.")
+@workers_option
+def mutants(
     names: tuple[str, ...],
     kinds: tuple[str, ...],
     listed: bool,

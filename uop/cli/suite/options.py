@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from uop.cli import names as listed
 from uop.cli.names import Name, NameList
+
+if TYPE_CHECKING:
+    from uop.conformance.run.options import Options
 
 REPORT_FILES = {
     "--json": "Write the report.",
@@ -34,6 +37,45 @@ def seconds(context: click.Context, option: click.Parameter, given: str | None) 
     from uop.conformance.checks import parse_duration
 
     return None if given is None else parse_duration(given, option.opts[0])
+
+
+def profile(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
+    """Knobs, `strict` or `observed`, or what a file says; None without the option."""
+    from uop.conformance.run.options import profile_named
+
+    return None if given is None else profile_named(given)
+
+
+def options_of(backend: str, chosen: Mapping[str, Any]) -> Options:
+    """The options of a run by their names in `Options`; None leaves the default."""
+    from uop.conformance.run.options import Options
+
+    given = {name: value for name, value in chosen.items() if value is not None}
+    return Options(backend, command=words(), **given)
+
+
+def words() -> tuple[str, ...]:
+    """The words of the command line."""
+    return tuple(click.get_current_context().obj or ())
+
+
+def begin(log: Path | None, *backends: str) -> None:
+    """Use the cache until the command ends, and start the log of messages if the option is set."""
+    from uop.conformance.checks import require_lines
+    from uop.conformance.protocol.log import begin_log
+    from uop.conformance.run.cache import cache_in_use
+
+    click.get_current_context().with_resource(cache_in_use())
+    for backend in backends:
+        require_lines(log, backend)
+    if log is not None:
+        begin_log(log, words())
+
+
+def file_option(name: str, *other: str, help: str, metavar: str = "FILE") -> Callable[[F], F]:
+    """An option for a file or a folder, with another name of its parameter where there is one."""
+    path = click.Path(path_type=Path)
+    return click.option(name, *other, type=path, metavar=metavar, help=help)
 
 
 timeout_option = click.option(
@@ -61,6 +103,13 @@ output_option = click.option(
     show_default=True,
     metavar="FOLDER",
     help="Where failing programs are written.",
+)
+
+
+log_option = file_option(
+    "--log-protocol",
+    "log",
+    help="Log every line to and from command:PROGRAM, each with its time and direction.",
 )
 
 
@@ -120,7 +169,7 @@ amount = together(
     ),
     click.option(
         "--time",
-        "duration",
+        "seconds",
         metavar="TIME",
         callback=seconds,
         help="Judge for this time, and stop: 30s, 5m, 1h. Levels, ops and dtypes share it from the "
@@ -130,10 +179,5 @@ amount = together(
 """How many cases it has, and which."""
 
 
-def file_option(name: str, help: str, metavar: str = "FILE") -> Callable[[F], F]:
-    """An option for a file, or a folder, to write."""
-    return click.option(name, type=click.Path(path_type=Path), metavar=metavar, help=help)
-
-
-report_files = together(*(file_option(name, help) for name, help in REPORT_FILES.items()))
+report_files = together(*(file_option(name, help=help) for name, help in REPORT_FILES.items()))
 """The files of a report."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.group("profile", cls=Suggesting)
-def command() -> None:
+def profile() -> None:
     """Show or write what a backend does where the spec leaves a choice.
 
     Such choices are the knobs of a profile (`uop explain KNOB`), and results without a value:
@@ -27,7 +27,7 @@ def command() -> None:
     """
 
 
-@command.command("show")
+@profile.command("show")
 @click.argument("backend", type=BACKEND)
 @timeout_option
 @click.option("--json", "as_json", is_flag=True, help="Print the card as JSON.")
@@ -58,7 +58,7 @@ def show(backend: str, timeout: float | None, as_json: bool) -> int:
     return code
 
 
-@command.command("init")
+@profile.command("init")
 @click.argument("backend", type=BACKEND)
 @timeout_option
 @click.option(

@@ -11,7 +11,7 @@ import click
 
 from uop.cli.names import BACKEND
 from uop.cli.programs.files import edition_option, native_option
-from uop.cli.suite.debugging import begin, log_option
+from uop.cli.suite.options import begin, log_option
 from uop.cli.suite.outcome import CODES
 from uop.conformance.run.exits import Exit
 
@@ -50,7 +50,7 @@ SAMPLE = 100
 @edition_option
 @native_option
 @log_option
-def command(
+def replay(
     arguments: tuple[str, ...],
     sample: int | None,
     emit_requests: bool,

@@ -7,21 +7,20 @@ from pathlib import Path
 import click
 
 from uop.cli import Suggesting
-from uop.cli.suite.debugging import begin, log_option
-from uop.cli.suite.options import seconds
+from uop.cli.suite.options import begin, log_option, seconds
 from uop.conformance.run.commands import uop_command
 from uop.conformance.run.exits import Exit
 
 
 @click.group("worker", cls=Suggesting)
-def command() -> None:
+def worker() -> None:
     """Check that an executable keeps to the protocol for backends.
 
     Such a worker answers lines of JSON; `uop conform command:./worker` judges it.
     """
 
 
-@command.command("check")
+@worker.command("check")
 @click.argument("executable")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option(
