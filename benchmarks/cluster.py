@@ -28,7 +28,7 @@ from uop.conformance.fuzz import cluster
 from uop.conformance.fuzz.cluster import Campaign
 from uop.conformance.fuzz.shard import Work
 from uop.conformance.protocol.types import Outcome, Program
-from uop.conformance.report.display import Display
+from uop.conformance.report.terminal import Display
 from uop.conformance.run.options import Options
 from uop.conformance.suite.case import FUZZ
 

@@ -18,8 +18,7 @@ from uop.conformance.backends import MUTANT
 from uop.conformance.mutants.catalogue import Mutant, find_mutant, mutants
 from uop.conformance.mutants.hunt import TOGETHER, sound_judge
 from uop.conformance.run.options import Options
-from uop.conformance.run.order import in_turns
-from uop.conformance.run.selection import selected
+from uop.conformance.run.selection import in_turns, selected
 from uop.conformance.suite.case import EFFORTS, LEVELS, CaseId
 from uop.spec.errors import BackendError, PassError
 

@@ -24,7 +24,7 @@ import click
 from uop.conformance.backends import MUTANT
 from uop.conformance.checks import cores
 from uop.conformance.mutants.catalogue import JUDGE, Mutant, find_mutant, mutants
-from uop.conformance.report.display import Display
+from uop.conformance.report.terminal import Display
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
 

@@ -27,7 +27,7 @@ from uop.conformance.coverage.exercised import exercised
 from uop.conformance.coverage.points import by_point, keys_of
 from uop.conformance.judging.verdict import Status
 from uop.conformance.mutants.hunt import TOGETHER, sound_judge
-from uop.conformance.run.order import in_turns
+from uop.conformance.run.selection import in_turns
 from uop.conformance.suite.case import Case, CaseId
 from uop.conformance.suite.generate import cases
 from uop.conformance.suite.priority import FILE, LEFT_OUT, key_of, text_of

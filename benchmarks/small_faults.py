@@ -21,7 +21,7 @@ import click
 
 from uop.conformance.backends import MUTANT
 from uop.conformance.mutants.catalogue import find_mutant, mutants
-from uop.conformance.report.display import Display
+from uop.conformance.report.terminal import Display
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
 from uop.conformance.suite.case import EFFORTS

@@ -6,7 +6,7 @@ import contextlib
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 if TYPE_CHECKING:
     import pytest

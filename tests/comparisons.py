@@ -8,8 +8,7 @@ from reports import FAILED, FAILURE, PASSED, SKIPPED, report
 from uop.conformance.compare.gather import compared, without_times
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.profile.card import Observation
-from uop.conformance.report.comparison import Tried, digest_of
-from uop.conformance.report.model import Report
+from uop.conformance.report.model import Report, Tried, digest_of
 from uop.conformance.suite.vocabulary import Vocabulary
 
 TRIED = Tried(digest_of(FAILURE.text), Status.PASSED, "0x1p+0")

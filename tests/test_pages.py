@@ -16,7 +16,7 @@ import pytest
 from pages import BLOCK, PAGES, ROOT, RUN, bash, blocks, prepare, run_page
 
 from uop.cli import COMMANDS
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 from uop.spec.latitude import KNOBS
 from uop.spec.text.json_form import from_json
 from uop.spec.text.profile_text import knob_values

@@ -14,8 +14,8 @@ import pytest
 
 from uop.__main__ import main
 from uop.conformance.report.model import Conclusion
+from uop.conformance.run import Exit
 from uop.conformance.run.conform import conform
-from uop.conformance.run.exits import Exit
 from uop.conformance.run.options import Options
 
 ROOT = Path(__file__).parents[1]

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from uop.conformance.judging.verdict import Status
-from uop.conformance.report.comparison import VotedCase, digest_of
-from uop.conformance.report.model import Failure, Report, counted
+from uop.conformance.report.model import Failure, Report, VotedCase, counted, digest_of
 from uop.conformance.report.vote import AS_EXPECTED, counted_votes, results_in
 
 MOST = 200

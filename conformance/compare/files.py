@@ -17,8 +17,8 @@ from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.report.files import in_names, write_file
 from uop.conformance.report.format import report_text
 from uop.conformance.report.html.markup import in_decimals, shortened
+from uop.conformance.report.html.page_cells import WHOLE
 from uop.conformance.report.html.page_failures import title_of
-from uop.conformance.report.html.page_matrix import WHOLE
 from uop.conformance.report.model import Report
 
 

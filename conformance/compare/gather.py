@@ -13,16 +13,14 @@ from uop.conformance.checks import OptionError
 from uop.conformance.compare.disagreements import MOST, disagreements
 from uop.conformance.compare.options import SELECTING
 from uop.conformance.native import check_native
-from uop.conformance.report.comparison import Tried, Vote
-from uop.conformance.report.display import Display
 from uop.conformance.report.format import read_report
-from uop.conformance.report.model import Failure, Report
+from uop.conformance.report.model import Failure, Report, Tried, Vote
 from uop.conformance.report.options import ReportedOptions, in_words
-from uop.conformance.run.conform import Conformance
+from uop.conformance.report.terminal import Display
+from uop.conformance.run.conform import Conformance, Poll, Reports, checked_for, reports_of
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.replay import tried
-from uop.conformance.run.voting import Poll, Reports, checked_for, reports_of
 from uop.conformance.shrink.signature import SIGNATURES
 from uop.conformance.suite.case import FUZZ, GENERATOR
 from uop.spec.case import FileCase

@@ -11,7 +11,7 @@ from uop.conformance.checks import STRICT
 from uop.conformance.judging.lowering import LEAVES_OUT
 from uop.conformance.judging.verdict import NOT_COMPUTING
 from uop.conformance.profile.card import Card, Observation
-from uop.conformance.report.html.page_matrix import WHOLE
+from uop.conformance.report.html.page_cells import WHOLE
 from uop.conformance.report.model import Cell, Report, counted
 from uop.conformance.report.tally import main_reason
 from uop.spec.errors import UopError

@@ -28,8 +28,8 @@ from uop.conformance.report.html.markup import (
     table,
     tag,
 )
+from uop.conformance.report.html.page_cells import WHOLE
 from uop.conformance.report.html.page_failures import title_of
-from uop.conformance.report.html.page_matrix import WHOLE
 from uop.conformance.report.model import Report, counted
 from uop.conformance.report.text import skipped_lines
 from uop.conformance.report.vote import AS_EXPECTED

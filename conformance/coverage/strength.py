@@ -9,6 +9,7 @@ from uop.conformance.judging.lowering import UNSUPPORTED, submission_of
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.model import Strength
 from uop.conformance.report.tally import Tally
+from uop.conformance.run.selection import COSTLY
 from uop.conformance.suite.case import InvalidCase
 from uop.conformance.suite.generate import AnyGroup
 from uop.conformance.suite.levels.group import Group
@@ -16,8 +17,6 @@ from uop.spec.ops.names import Op
 
 MOST_OPENED = 3
 """The number of ops listed, those with the largest gain first."""
-COSTLY = frozenset({"large", "exhaustive"})
-"""Groups whose first program takes long to generate; it contains no other op."""
 
 
 def programs_of(tally: Tally) -> int:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from uop.conformance.checks import OBSERVED
 from uop.conformance.judging.verdict import Status
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.comparison import Against, Flaky
-from uop.conformance.report.model import Conclusion, Failure
+from uop.conformance.report.model import Against, Conclusion, Failure, Flaky
 from uop.conformance.run.options import Options, profile_of_run
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.replay import conclusion, judge_files, passing

@@ -13,13 +13,13 @@ from uop.conformance.fuzz.against import Baseline
 from uop.conformance.fuzz.corpus import Corpus
 from uop.conformance.judging.lowering import not_listed
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.display import Display
 from uop.conformance.report.files import write_reports, write_repros, written_to
 from uop.conformance.report.model import Failure, LedgerSums, Report
+from uop.conformance.report.terminal import Display
 from uop.conformance.run.causes import AnyPool
 from uop.conformance.run.options import Options
-from uop.conformance.run.order import in_turns
 from uop.conformance.run.run import Run
+from uop.conformance.run.selection import in_turns
 from uop.conformance.run.tasks import Explore, Judged, tasks_of
 from uop.conformance.suite.case import FUZZ, LEVELS, CaseId
 from uop.conformance.suite.choices import Choices, CountedChoices

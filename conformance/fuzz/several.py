@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from uop.conformance.fuzz.fuzz import Fuzz
 from uop.conformance.judging.verdict import Verdict
-from uop.conformance.report.display import Display
 from uop.conformance.report.model import Report
+from uop.conformance.report.terminal import Display
 from uop.conformance.report.vote import combined, results_in
+from uop.conformance.run.conform import Poll, reports_on
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.tasks import JudgeBy, tasks_of
-from uop.conformance.run.voting import Poll, reports_on
 from uop.conformance.suite.case import ALL_LEVELS, FUZZ, CaseId
 from uop.conformance.suite.vocabulary import whole
 from uop.spec.errors import BackendError, PassError

@@ -20,8 +20,8 @@ from typing import Any
 from uop.conformance.fuzz.corpus import Corpus
 from uop.conformance.fuzz.fuzz import Fuzz
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.display import Display
 from uop.conformance.report.model import Failure, Report
+from uop.conformance.report.terminal import Display
 from uop.conformance.run.causes import Causes
 from uop.conformance.run.known import KnownFailures, KnownFile
 from uop.conformance.run.options import Options

@@ -11,9 +11,9 @@ from pathlib import Path
 from zlib import crc32
 
 from uop.conformance.profile.card import Observation
+from uop.conformance.report.ci import junit_text
 from uop.conformance.report.format import report_text
 from uop.conformance.report.html.page import page
-from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import Failure, Report
 from uop.conformance.suite.case import MIXED, CaseId
 

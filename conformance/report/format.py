@@ -14,7 +14,7 @@ from typing import Any
 from uop.conformance.checks import OptionError
 from uop.conformance.judging.verdict import Status
 from uop.conformance.protocol.codec import Json, from_json, to_json
-from uop.conformance.report.model import Report, listed_id
+from uop.conformance.report.model import Cell, Report, cell_of, listed_id
 from uop.conformance.report.tally import STATUSES
 from uop.conformance.suite.case import ALL_LEVELS, FUZZ
 from uop.conformance.suite.vocabulary import Vocabulary
@@ -114,6 +114,11 @@ def failed_ids(report: Report) -> Iterator[str]:
         if report.options.effort == FUZZ and failure.level in ALL_LEVELS:
             yield from failure.cases or (failure.id,)
     yield from report.unexplained
+
+
+def first_failed(report: Report, cell: Cell) -> str:
+    """The id of the first failed case of a cell."""
+    return next(id for id in failed_ids(report) if cell_of(id) == cell.place)
 
 
 def listed_in(path: Path) -> Vocabulary:

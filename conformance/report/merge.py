@@ -9,8 +9,8 @@ from functools import reduce
 from typing import Any, TypeVar
 
 from uop.conformance.checks import OptionError
-from uop.conformance.report.comparison import Against
 from uop.conformance.report.model import (
+    Against,
     Cell,
     Evidence,
     Failure,
@@ -77,13 +77,13 @@ def joined(reports: Sequence[Report]) -> Report:
     first = reports[0]
     ledger = _ledger([r.ledger for r in reports if r.ledger is not None])
     failures = _failures(failure for report in reports for failure in report.failures)
-    known = tuple(reduce(_worse, group) for group in _grouped(_key, _all(reports, "known")))
+    known = _by_key(reports, "known", "key", _worse)
     missing = _in_all([report.summary.missing for report in reports])
     return replace(
         first,
         options=replace(first.options, shard=""),
         summary=_summary([r.summary for r in reports], failures, known, missing),
-        cells=tuple(reduce(_one_cell, group) for group in _grouped(_place, _all(reports, "cells"))),
+        cells=_by_key(reports, "cells", "place", _one_cell),
         failures=failures,
         known=known,
         unexplained=tuple(id for report in reports for id in report.unexplained),
@@ -112,24 +112,15 @@ def _require_all(shards: Sequence[str]) -> None:
         )
 
 
-def _all(reports: Iterable[Report], name: str) -> Iterable[Any]:
-    return (item for report in reports for item in getattr(report, name))
-
-
-def _grouped(key: Callable[[T], Any], items: Iterable[T]) -> Iterable[list[T]]:
-    """The items with the same key, in order of the keys."""
+def _by_key(
+    reports: Iterable[Report], name: str, key: str, join: Callable[[T, T], T]
+) -> tuple[T, ...]:
+    """A field of all reports, its items with the same key joined, in order of the keys."""
     groups: dict[Any, list[T]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return (groups[k] for k in sorted(groups))
-
-
-def _place(cell: Cell) -> tuple[str, ...]:
-    return cell.place
-
-
-def _key(known: KnownFailure) -> str:
-    return known.key
+    for report in reports:
+        for item in getattr(report, name):
+            groups.setdefault(getattr(item, key), []).append(item)
+    return tuple(reduce(join, groups[k]) for k in sorted(groups))
 
 
 def _one_cell(a: Cell, b: Cell) -> Cell:

@@ -6,14 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from hashlib import sha256
 
 from uop.conformance.backends.versions import is_tested
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.elements import Element
-from uop.conformance.judging.verdict import CaseFailure
+from uop.conformance.judging.verdict import CaseFailure, Status
 from uop.conformance.profile.card import Observation
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.comparison import Against, Flaky, Tried, Vote
 from uop.conformance.report.options import Origin, ReportedOptions
 from uop.conformance.suite.case import GENERATOR, MIXED, OWN, OWN_ID
 from uop.conformance.suite.vocabulary import Vocabulary
@@ -512,3 +512,75 @@ def share(part: int, whole: int) -> float:
 def counted(n: int, name: str) -> str:
     """`1 line`, `2 lines`."""
     return f"{n:,} {name}{'s' * (n != 1)}"
+
+
+class VoteOutcome(StrEnum):
+    """The result of the votes on a case."""
+
+    SUSPECT = "interpreter suspect"
+    ODD = "odd one out"
+    NONE = "no majority"
+
+
+@dataclass(frozen=True, slots=True)
+class VotedCase:
+    """A case that some backend failed: the answer of each backend, and those in the minority."""
+
+    id: str
+    says: Mapping[str, str]
+    verdict: VoteOutcome
+    odd: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """The cases that failed on one of several backends; `missing` are those that did not start."""
+
+    backends: tuple[str, ...]
+    missing: tuple[str, ...]
+    cases: tuple[VotedCase, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flaky:
+    """A failure that does not repeat: what came in the run, and in a new process."""
+
+    signature: str
+    then: str
+    now: str
+
+    @property
+    def text(self) -> str:
+        """Both results, in a line."""
+        return f"in the run: {self.then}; in the new process: {self.now}"
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """The backend that a fuzz run compares with: failing programs that do not count.
+
+    `shared` fail on it too, `skipped` it does not take; `flaky` did not repeat.
+    """
+
+    backend: str
+    shared: int
+    skipped: int
+    flaky: tuple[Flaky, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of the repro of a cause that another backend has shown.
+
+    `gives` is what stands at its first wrong element, or else a message.
+    """
+
+    program: str
+    """The digest of its text."""
+    status: Status
+    gives: str
+
+
+def digest_of(text: str) -> str:
+    """The digest of the text of a repro."""
+    return sha256(text.encode(errors="backslashreplace")).hexdigest()[:16]

@@ -200,37 +200,33 @@ class Tally:
 
     def revise(self, verdict: Verdict) -> None:
         """Count a case that passed as failed: it failed when it was sent again."""
-        case = CaseId.parse(verdict.id)
-        sums, group = self.cells[case.level, case.op, case.dtype], self.cases[group_name(case)]
-        self.counts[group[case.index]] -= 1
-        self.counts[verdict.status] += 1
-        group[case.index] = verdict.status
-        sums.failed += 1
+        self._change(verdict.id, verdict.status).failed += 1
         assert verdict.failure is not None
         self.case_failures[verdict.id] = verdict.failure
 
     def accept(self, id: str) -> None:
         """Count a failed case as a known failure."""
-        case = CaseId.parse(id)
-        sums, group = self.cells[case.level, case.op, case.dtype], self.cases[group_name(case)]
-        self.counts[group[case.index]] -= 1
-        self.counts[Status.KNOWN] += 1
-        group[case.index] = Status.KNOWN
+        sums = self._change(id, Status.KNOWN)
         sums.failed -= 1
         sums.known += 1
 
     def withdraw(self, verdict: Verdict) -> None:
         """Count a failed case as not judged."""
-        case = CaseId.parse(verdict.id)
-        sums, group = self.cells[case.level, case.op, case.dtype], self.cases[group_name(case)]
-        self.counts[group[case.index]] -= 1
-        self.counts[verdict.status] += 1
-        group[case.index] = verdict.status
+        sums = self._change(verdict.id, verdict.status)
         sums.failed -= 1
         sums.programs -= 1
         sums.skipped[verdict.reason] += 1
         del self.case_failures[verdict.id]
         self.note(verdict)
+
+    def _change(self, id: str, status: Status) -> Sums:
+        """Give a case another status; the sums of its cell."""
+        case = CaseId.parse(id)
+        group = self.cases[group_name(case)]
+        self.counts[group[case.index]] -= 1
+        self.counts[status] += 1
+        group[case.index] = status
+        return self.cells[case.level, case.op, case.dtype]
 
     def report(
         self,

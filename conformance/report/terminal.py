@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-
-from rich.console import Console
-from rich.live import Live
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from uop.conformance.judging.verdict import Verdict
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.display import Display
 from uop.conformance.report.model import Conclusion, Failure, Report, share
 from uop.conformance.report.tally import Tally
 from uop.conformance.report.text import (
@@ -21,13 +17,33 @@ from uop.conformance.report.text import (
     summary,
     verdict_line,
 )
-from uop.conformance.run.options import Options
 from uop.conformance.suite.case import ALL_LEVELS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from uop.conformance.run.options import Options
 
 MOST_LINES = 60
 MOST_CAUSES = 8
 """The most causes that are shown while a run lasts; the report has all."""
 FIRST_STEP = 1.0
+
+
+class Display:
+    """The base class of displays; it shows nothing."""
+
+    def started(self, hello: Hello, options: Options, cases: int | None) -> None: ...
+
+    def progress(self, tally: Tally, seconds: float) -> None: ...
+
+    def failed(self, verdict: Verdict) -> None: ...
+
+    def explored(self, causes: Sequence[Failure], points: int) -> None:
+        """Show the causes that are known so far, and how many points of the spec were covered."""
+
+    def finished(self, report: Report) -> None: ...
 
 
 class Lasting(Display):
@@ -108,6 +124,8 @@ class Screen(Display):
     """A table of levels that is redrawn in place during the run."""
 
     def __init__(self, console: Console) -> None:
+        from rich.live import Live
+
         self.console = console
         self.live = Live(console=console, transient=True, refresh_per_second=4)
         self.cases: int | None = 0
@@ -149,6 +167,8 @@ class Screen(Display):
             self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def _table(self, tally: Tally, seconds: float) -> Table:
+        from rich.table import Table
+
         done = sum(tally.counts.values())
         # Extra cases for gaps of the ledger are not in self.cases.
         of = "" if self.cases is None else f" of {max(self.cases, done):,}"

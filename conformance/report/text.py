@@ -68,10 +68,12 @@ def summary(report: Report, most_lines: int) -> list[str]:
         *against_lines(report),
         *adapter_lines(report),
         *known_lines(report),
-        *ledger_of(report),
+        *([] if report.ledger is None else whole_lines(ledger_lines(report.ledger))),
         *map(one_line, rules_text(report)),
     ]
-    tail += [*unwatched_lines(report), *next_lines(report)]
+    # The suite lends its inputs to adapters in Python alone.
+    tail += [UNWATCHED] if report.options.backend.startswith(COMMAND) else []
+    tail += next_lines(report)
     rows = max(LEAST_ROWS, most_lines - len(head) - len(tail))
     return [*head, *matrix(report, rows), *tail]
 
@@ -274,17 +276,6 @@ def known_lines(report: Report) -> list[str]:
     return list(map(one_line, [*lines, *(f"note: {note}" for note in idle[:MOST_NOTES])]))
 
 
-def unwatched_lines(report: Report) -> list[str]:
-    """What is not watched of a worker: the suite lends its inputs to adapters in Python alone."""
-    return [UNWATCHED] if report.options.backend.startswith(COMMAND) else []
-
-
-def ledger_of(report: Report) -> list[str]:
-    """The ledger as wrapped lines."""
-    lines = [] if report.ledger is None else ledger_lines(report.ledger)
-    return [part for line in lines for part in whole_lines(line)]
-
-
 def next_lines(report: Report) -> list[str]:
     """The suggested next commands."""
     options = report.options
@@ -355,9 +346,12 @@ class Skipped:
         return line
 
 
-def whole_lines(line: str) -> list[str]:
-    """Wrap a line without truncating it."""
-    return wrap(line, MESSAGE_WIDTH, subsequent_indent="  ", break_long_words=False)
+def whole_lines(lines: Iterable[str]) -> list[str]:
+    """Wrap lines without truncating them."""
+    wrapped = (
+        wrap(line, MESSAGE_WIDTH, subsequent_indent="  ", break_long_words=False) for line in lines
+    )
+    return [part for parts in wrapped for part in parts]
 
 
 def one_line(text: str) -> str:

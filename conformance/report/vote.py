@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
-from uop.conformance.report.comparison import Vote, VotedCase, VoteOutcome
-from uop.conformance.report.model import Report, counted
+from uop.conformance.report.model import Report, Vote, VotedCase, VoteOutcome, counted
 from uop.conformance.report.tally import STATUSES, group_name, place_of
 from uop.conformance.suite.case import CaseId
 
@@ -17,6 +16,8 @@ INTERPRETER = "interpreter"
 AS_EXPECTED = "accepted"
 """The answer of a backend whose result is accepted."""
 MOST_LINES = 12
+GRAVITY = list(VoteOutcome)
+"""Suspicions against the interpreter come first: it may be the one that is wrong."""
 Results: TypeAlias = Mapping[str, Verdict | None]
 """By backend the verdict on a case; None where it was not judged."""
 
@@ -76,8 +77,7 @@ def vote_lines(vote: Vote) -> list[str]:
         groups.setdefault(_head(case), []).append(case)
     if not groups:
         return [*lines, "no case failed anywhere: nothing to vote on"]
-    # Suspicions against the interpreter come first: it may be the one that is wrong.
-    order = sorted(groups.items(), key=lambda item: (_gravity(item[1][0]), item[0]))
+    order = sorted(groups.items(), key=lambda item: (GRAVITY.index(item[1][0].verdict), item[0]))
     for head, cases in order[:MOST_LINES]:
         lines.append(f"{head} ({counted(len(cases), 'case')}), such as {_line(cases[0])}")
     more = len(order) - MOST_LINES
@@ -87,10 +87,6 @@ def vote_lines(vote: Vote) -> list[str]:
 def _line(case: VotedCase) -> str:
     answers = "; ".join(f"{name}: {text}" for name, text in case.says.items())
     return f"{case.id}: {answers}"
-
-
-def _gravity(case: VotedCase) -> int:
-    return list(VoteOutcome).index(case.verdict)
 
 
 def _head(case: VotedCase) -> str:

@@ -19,8 +19,7 @@ from uop.conformance.judging.verdict import AllSets, CaseFailure, Status, Verdic
 from uop.conformance.native import check_native
 from uop.conformance.protocol import messages
 from uop.conformance.protocol.types import Hello, Outcome, Outputs
-from uop.conformance.report.comparison import Tried, digest_of
-from uop.conformance.report.model import Conclusion, Failure, conclusion_of
+from uop.conformance.report.model import Conclusion, Failure, Tried, conclusion_of, digest_of
 from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.own_cases import (
     AnyCase,

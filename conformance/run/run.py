@@ -1,4 +1,4 @@
-"""The state of a run: judges cases in a pool, sums up, finds causes of failures."""
+"""The state of a run: judges cases in a pool, sums up, finds causes of failures, keeps the time."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from uop.conformance.coverage.ledger import Ledger
 from uop.conformance.judging.verdict import Status, Verdict, not_judged
 from uop.conformance.profile.card import Card, Observation
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.display import Display
 from uop.conformance.report.files import failure_at, written_to
 from uop.conformance.report.model import BackendInfo, Conclusion, Failure, Report
 from uop.conformance.report.options import Origin
 from uop.conformance.report.tally import Tally
+from uop.conformance.report.terminal import Display
 from uop.conformance.run.causes import AnyPool, Causes, CauseSearch, in_faults, one_of_each_op
-from uop.conformance.run.clock import AGAIN, Clock
 from uop.conformance.run.known import KnownFailures, read_known
 from uop.conformance.run.options import Options, profile_of_run
-from uop.conformance.run.order import to_send_again
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.replay import passing
-from uop.conformance.run.tasks import Judge, JudgeBy, Judged, Observe, SelfTest, tasks_again
+from uop.conformance.run.selection import to_send_again
+from uop.conformance.run.tasks import CHUNKS, Judge, JudgeBy, Judged, Observe, SelfTest, tasks_again
 from uop.conformance.suite.case import LEVELS, CaseId
 from uop.conformance.suite.generate import case_by_id, groups
 from uop.conformance.suite.own_cases import AnyCase, OwnCases
@@ -60,6 +59,10 @@ MOST_REMEMBERED = 200
 """The most failing cases of which it is known what ran before."""
 UNSHRUNK = 24
 """The most failures that a run reports unshrunk where it ends before a cause is found."""
+JUDGING, AGAIN, SEARCHING = 0.45, 0.5, 0.95
+"""The parts of the time after which judging ends, judging again, and the search for causes."""
+PART, SHORTEST = 0.2, 1.0
+"""A task lasts at most this part of the time that is left, but may last these seconds."""
 
 
 @dataclass(slots=True, eq=False)
@@ -405,3 +408,39 @@ def _blamed(failure: Failure, hello: Hello) -> Failure:
     """A failure whose repro has one op, with the ops of which the adapter composes that."""
     sole = failure.ops[0] if len(failure.ops) == 1 else ""
     return replace(failure, composed=hello.composition(sole))
+
+
+@dataclass(slots=True, eq=False)
+class Clock:
+    """The time of a run that may last `limit` seconds; None is no limit."""
+
+    limit: float | None
+    begun: float = field(default_factory=time.monotonic)
+    judging_since: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """The seconds since the run began."""
+        return time.monotonic() - self.begun
+
+    @property
+    def deadline(self) -> float | None:
+        """The end of the run by time.monotonic; None without a limit."""
+        return self.at(1.0)
+
+    def at(self, part: float) -> float | None:
+        """When a part of the time is over, by time.monotonic; None without a limit."""
+        return None if self.limit is None else self.begun + part * self.limit
+
+    @property
+    def is_in_time(self) -> bool:
+        return self.limit is None or self.seconds < self.limit
+
+    def cases_in_time(self, tally: Tally, workers: int) -> int:
+        """How many cases a process judges in a part of the time that is left."""
+        judged = sum(tally.counts.values())
+        if self.limit is None or not judged:
+            return CHUNKS[0]
+        seconds = max(SHORTEST, (self.limit - self.seconds) * PART)
+        rate = judged / (time.monotonic() - self.judging_since) / workers
+        return max(1, int(rate * seconds))

@@ -15,7 +15,7 @@ import reports
 
 from uop.__main__ import main
 from uop.conformance.report.format import as_json, read_report, report_text
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 from uop.conformance.workers.transport import Allowance
 
 FAULTY = Path(__file__).parents[1] / "conformance"

@@ -10,7 +10,7 @@ import pytest
 
 from uop.cli import COMMANDS, cli
 from uop.cli.program import exit_code
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 from uop.spec import errors
 from uop.spec.errors import (
     BackendError,

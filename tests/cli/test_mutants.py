@@ -15,7 +15,7 @@ import pytest
 from uop.cli.suite.mutants import WIDTH, line_of, selected
 from uop.conformance.mutants.catalogue import find_mutant, mutants
 from uop.conformance.mutants.hunt import Fate, Hunted
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 SCHEMA = json.loads(
     files("uop.conformance.mutants").joinpath("uop-mutants-1.schema.json").read_text()

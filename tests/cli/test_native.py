@@ -19,7 +19,7 @@ from uop.compiler.pipeline import TARGETS, compile, lower
 from uop.compiler.runtime.binary import digest, unpack
 from uop.conformance.fuzz.corpus import Corpus
 from uop.conformance.native import is_native
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 from uop.interpreter.rules.codegen import CUSTOM, INSTRUCTIONS
 from uop.spec.args import BinaryArg, CustomArg, InsArg, SourceArg, arg_of
 from uop.spec.case import FileCase, UopFile

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 THERE = Path(__file__).parents[1] / "conformance"
 SMALL = ("--level", "op", "--op", "IDIV", "--dtype", "int32", "--examples", 2, "-n", 1)

@@ -12,7 +12,7 @@ import pytest
 
 from uop.__main__ import main
 from uop.conformance.protocol.check import _shown
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 HERE = Path(__file__).resolve().parent
 WORKER = HERE.parent / "conformance" / "worker_for_tests.py"

@@ -28,9 +28,9 @@ from uop.conformance.report.model import PASSES_ANEW, Conclusion, Report
 from uop.conformance.report.text import failure_lines
 from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
-from uop.conformance.run.order import AGAIN, to_send_again
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.replay import replay
+from uop.conformance.run.selection import AGAIN, to_send_again
 from uop.conformance.run.tasks import Judge, Judged, tasks_again, tasks_of
 from uop.conformance.shrink.sequence import Sequences
 from uop.conformance.suite.case import Batch, Case, CaseId

@@ -17,8 +17,8 @@ from uop.__main__ import main
 from uop.conformance.checks import OptionError, parse_duration
 from uop.conformance.report.format import as_json
 from uop.conformance.report.model import Conclusion, Report
+from uop.conformance.run import Exit
 from uop.conformance.run.conform import conform
-from uop.conformance.run.exits import Exit
 from uop.conformance.run.options import Options
 from uop.conformance.run.selection import selected
 from uop.conformance.suite.case import LEVELS

@@ -18,8 +18,8 @@ from uop.conformance.profile.points import knob_points
 from uop.conformance.profile.probe import Probe
 from uop.conformance.protocol.codec import from_json, to_json
 from uop.conformance.protocol.types import Backend, Outcome, Problem, ProblemKind
-from uop.conformance.report.display import Display
 from uop.conformance.report.model import Conclusion
+from uop.conformance.report.terminal import Display
 from uop.conformance.run.conform import Conformance, conform
 from uop.conformance.run.options import Options, profile_named
 from uop.conformance.run.replay import replay

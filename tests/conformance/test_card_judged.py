@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from uop.conformance.checks import OBSERVED
+from uop.conformance.report.ci import junit_text
 from uop.conformance.report.format import as_json
 from uop.conformance.report.html.page import page
-from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import Conclusion, Report
 from uop.conformance.report.text import summary
 from uop.conformance.run.conform import conform

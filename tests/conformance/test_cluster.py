@@ -19,15 +19,15 @@ import pytest
 
 from uop.conformance.fuzz.corpus import Corpus, name_of
 from uop.conformance.judging.verdict import Status
-from uop.conformance.report.display import Display
 from uop.conformance.report.format import read_report
 from uop.conformance.report.merge import joined
 from uop.conformance.report.model import Report
 from uop.conformance.report.tally import Tally
-from uop.conformance.run.clock import Clock
-from uop.conformance.run.exits import Exit
+from uop.conformance.report.terminal import Display
+from uop.conformance.run import Exit
 from uop.conformance.run.options import Options
 from uop.conformance.run.replay import replay
+from uop.conformance.run.run import Clock
 from uop.conformance.suite.case import FUZZ
 from uop.spec.errors import BackendError
 

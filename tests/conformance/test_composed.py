@@ -12,10 +12,9 @@ from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.protocol.hello import DeviationError, checked
 from uop.conformance.protocol.messages import read_hello
 from uop.conformance.protocol.types import Hello, Outcome, Program
+from uop.conformance.report.ci import junit_text, markdown
 from uop.conformance.report.format import as_json, parse_report, report_text
-from uop.conformance.report.github import markdown
 from uop.conformance.report.html.page import page
-from uop.conformance.report.junit import junit_text
 from uop.conformance.report.text import summary
 from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options

@@ -20,10 +20,10 @@ from uop.conformance.backends.interpreter import evaluate_whole, in_order, is_sh
 from uop.conformance.exported.export import export
 from uop.conformance.exported.files import Described, ExportError, read_arrays, read_sets
 from uop.conformance.exported.score import read_manifest, score
+from uop.conformance.report.ci import junit_text
 from uop.conformance.report.html.page import page
-from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import Conclusion, Report, cell_of
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import case_by_id, groups
 from uop.interpreter.evaluate import evaluate

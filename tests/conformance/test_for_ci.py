@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from uop.__main__ import main
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 WRONG = "backends_for_tests:Inaccurate"
 DTYPES = "int8,int16,int32,int64,uint8,uint32,float32"

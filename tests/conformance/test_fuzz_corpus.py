@@ -22,9 +22,9 @@ from uop.conformance.fuzz.fuzz import fuzz
 from uop.conformance.fuzz.reached import Reached, by_program, points_of, rules_on, text_of
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import Status, Verdict
-from uop.conformance.report.display import Display
 from uop.conformance.report.model import Report
 from uop.conformance.report.tally import Tally
+from uop.conformance.report.terminal import Display
 from uop.conformance.run import replay as replaying
 from uop.conformance.run.options import Options
 from uop.conformance.run.tasks import Reaching

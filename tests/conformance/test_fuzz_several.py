@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from uop.conformance.report.comparison import VoteOutcome
 from uop.conformance.report.format import read_report
-from uop.conformance.report.model import Report
+from uop.conformance.report.model import Report, VoteOutcome
 
 WRONG, TOO = "backends_for_tests:Inaccurate", "backends_for_tests:InaccurateToo"
 WORDS = ("--seed", 1, "--level", "graph", "--fail-fast", "-n", 1)

@@ -11,10 +11,9 @@ import pytest
 from reports import OPTIONS, report
 
 from uop.conformance.fuzz.fuzz import drawn
-from uop.conformance.report.comparison import Against, Flaky
 from uop.conformance.report.format import failed_in, read_report, report_text
 from uop.conformance.report.merge import merged
-from uop.conformance.report.model import Report
+from uop.conformance.report.model import Against, Flaky, Report
 from uop.conformance.suite.case import LEVELS
 from uop.conformance.suite.generate import random_groups
 from uop.conformance.suite.vocabulary import whole

@@ -17,8 +17,8 @@ from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.report.model import BackendInfo, Conclusion, Report
 from uop.conformance.report.tally import Tally
 from uop.conformance.report.text import known_lines
+from uop.conformance.run import Exit
 from uop.conformance.run.conform import conform
-from uop.conformance.run.exits import Exit
 from uop.conformance.run.known import KnownError, KnownFailures, KnownFile, KnownLine, read_known
 from uop.conformance.run.options import Options
 from uop.conformance.run.replay import conclusions

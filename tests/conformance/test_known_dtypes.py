@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from uop.__main__ import main
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 from uop.conformance.run.known import read_known
 
 

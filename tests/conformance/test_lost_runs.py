@@ -15,9 +15,9 @@ import pytest
 
 from uop.conformance.report.format import read_report
 from uop.conformance.report.model import Conclusion
+from uop.conformance.run import Exit
 from uop.conformance.run.causes import CauseSearch
 from uop.conformance.run.conform import conform
-from uop.conformance.run.exits import Exit
 from uop.conformance.run.options import Options
 from uop.conformance.run.run import UNCOMPARED
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 TESTS = Path(__file__).parent
 EXAMPLE = f"command:{sys.executable} {TESTS.parents[1] / 'examples' / 'workers' / 'worker.py'}"

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.run.options import Options
-from uop.conformance.run.order import by_priority, in_turns
-from uop.conformance.run.selection import selected
+from uop.conformance.run.selection import by_priority, in_turns, selected
 from uop.conformance.suite.case import LEVELS
 from uop.conformance.suite.generate import groups
 from uop.conformance.suite.priority import FILE, LEFT_OUT, PLACES, in_smoke, key_of, text_of

@@ -9,9 +9,8 @@ from uop.__main__ import main
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.judging.elements import Element
 from uop.conformance.judging.verdict import Status
-from uop.conformance.report.comparison import Tried, digest_of
-from uop.conformance.report.model import Failure
-from uop.conformance.run.exits import Exit
+from uop.conformance.report.model import Failure, Tried, digest_of
+from uop.conformance.run import Exit
 from uop.conformance.run.replay import judge_files, tried
 from uop.conformance.workers.transport import Local
 from uop.spec.latitude import STRICT, Profile

@@ -17,9 +17,9 @@ from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.elements import Element, Errors, inputs_at
 from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.protocol.types import Hello
+from uop.conformance.report.ci import junit_text
 from uop.conformance.report.format import as_json
 from uop.conformance.report.html.page import page
-from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import BackendInfo, Conclusion, Failure, KnownFailure, Report
 from uop.conformance.report.tally import Tally
 from uop.conformance.report.terminal import MOST_CAUSES, MOST_LINES, Log, Screen

@@ -28,11 +28,10 @@ from reports import (
 
 from uop.conformance.checks import KNOWN_FILE
 from uop.conformance.protocol.types import Hello
+from uop.conformance.report.ci import MOST, GitHub, commands, junit_text, markdown
 from uop.conformance.report.files import write_reports, write_repros
 from uop.conformance.report.format import as_json
-from uop.conformance.report.github import MOST, GitHub, commands, markdown
 from uop.conformance.report.html.page import page
-from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import Failure, KnownFailure, Report
 from uop.conformance.report.text import summary
 from uop.conformance.report.vote import polled

@@ -14,10 +14,10 @@ from reports import PASSED, report
 
 from uop.__main__ import main
 from uop.conformance.checks import OptionError
+from uop.conformance.report.ci import junit_text
 from uop.conformance.report.diff import changes, notes
 from uop.conformance.report.format import as_json, parse_report, read_report
 from uop.conformance.report.html.page import page
-from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import Report
 from uop.conformance.report.options import Origin
 

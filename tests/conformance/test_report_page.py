@@ -32,7 +32,7 @@ from uop.conformance.profile.free import FREE, free_points
 from uop.conformance.protocol.codec import from_json
 from uop.conformance.report.html.markup import in_decimals
 from uop.conformance.report.html.page import page
-from uop.conformance.report.html.page_accuracy import histogram
+from uop.conformance.report.html.page_cells import histogram
 from uop.conformance.report.model import Failure, KnownFailure, LedgerSums, Report
 from uop.conformance.report.text import COLUMNS
 from uop.conformance.report.vote import polled

@@ -8,8 +8,8 @@ import pytest
 from reports import CRASHED, FAILED, PASSED, SKIPPED, report
 
 from uop.conformance.judging.verdict import Verdict
-from uop.conformance.report.comparison import VoteOutcome
 from uop.conformance.report.format import as_json
+from uop.conformance.report.model import VoteOutcome
 from uop.conformance.report.vote import polled, results_in, vote_lines, voted
 
 ID = FAILED.id

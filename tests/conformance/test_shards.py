@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from uop.__main__ import main
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 from uop.conformance.run.options import Options
 from uop.conformance.run.selection import in_shard, selected
 

@@ -28,9 +28,8 @@ from uop.conformance.compare.page import page
 from uop.conformance.compare.text import lines_of
 from uop.conformance.judging.lowering import LEAVES_OUT
 from uop.conformance.judging.verdict import Status
-from uop.conformance.report.comparison import VoteOutcome
 from uop.conformance.report.format import as_json, parse_report, read_report, report_text
-from uop.conformance.report.model import Report
+from uop.conformance.report.model import Report, VoteOutcome
 from uop.conformance.report.options import Origin
 from uop.spec.errors import UopError
 

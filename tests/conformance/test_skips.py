@@ -12,9 +12,9 @@ from uop.conformance.checks import OptionError
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import Status
 from uop.conformance.profile.card import observe
+from uop.conformance.report.ci import junit_text
 from uop.conformance.report.diff import changes
 from uop.conformance.report.html.page import page
-from uop.conformance.report.junit import junit_text
 from uop.conformance.report.model import Report
 from uop.conformance.report.text import known_lines, verdict_line
 from uop.conformance.run.commands import more_command

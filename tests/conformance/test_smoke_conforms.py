@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 pytestmark = pytest.mark.slow
 

@@ -9,12 +9,11 @@ import pytest
 
 from uop.conformance.judging.verdict import Status
 from uop.conformance.report.model import Conclusion
-from uop.conformance.run.clock import AGAIN, JUDGING, SEARCHING, Clock
 from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
-from uop.conformance.run.order import in_turns
 from uop.conformance.run.pool import Pool
-from uop.conformance.run.selection import selected
+from uop.conformance.run.run import AGAIN, JUDGING, SEARCHING, Clock
+from uop.conformance.run.selection import in_turns, selected
 from uop.conformance.run.tasks import Judge, JudgeBy, tasks_of
 from uop.conformance.suite.case import LEVELS, CaseId
 from uop.conformance.suite.vocabulary import Skips, whole

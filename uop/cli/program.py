@@ -11,7 +11,7 @@ from typing import TextIO
 import click
 
 from uop.cli import cli
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 from uop.conformance.workers import GARBAGE
 from uop.spec.errors import (
     BackendError,

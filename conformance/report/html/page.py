@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
 from html import escape
+from itertools import count
 
 from uop.conformance.checks import OBSERVED
 from uop.conformance.coverage.ledger import ledger_lines
 from uop.conformance.profile.card import Observation
 from uop.conformance.profile.free import FREE
+from uop.conformance.report.format import first_failed
 from uop.conformance.report.html.markup import (
     Html,
     block,
@@ -22,11 +24,9 @@ from uop.conformance.report.html.markup import (
     table,
     tag,
 )
-from uop.conformance.report.html.page_accuracy import accuracy
+from uop.conformance.report.html.page_cells import accuracy, matrix
 from uop.conformance.report.html.page_failures import FIRST, failures, first_failures, rules
-from uop.conformance.report.html.page_matrix import matrix
-from uop.conformance.report.junit import first_failed
-from uop.conformance.report.model import SKIPPED, Conclusion, KnownFailure, LeftOut, Report, Summary
+from uop.conformance.report.model import SKIPPED, Conclusion, KnownFailure, Report, Summary
 from uop.conformance.report.options import Origin
 from uop.conformance.report.text import FEW, adapter_lines, rules_text
 from uop.conformance.run.commands import (
@@ -153,6 +153,7 @@ CLASSES = {
     Conclusion.DOES_NOT: "bad",
     Conclusion.INCONCLUSIVE: "open",
 }
+FIRED = "Rules of the compiler that fired"
 MOST_VOTES = 200
 CHOSEN = (
     *("effort", "levels", "ops", "with_ops", "dtypes", "skip_ops", "skip_dtypes"),
@@ -169,12 +170,7 @@ def page(report: Report) -> str:
     shown = [
         (id, label, section(id, title, *inside))
         for id, label, title, inside in (
-            (
-                "failures",
-                "Failures",
-                "Failures",
-                _named(every, (failures(one, k) for k, one in enumerate(every))),
-            ),
+            ("failures", "Failures", "Failures", _named(every, map(failures, every, count()))),
             ("known", "Known failures", "Known failures", _named(every, map(known, every))),
             ("rules", "Rules", "What the language says about these ops", [rules(every)]),
             ("vote", "Votes", "Who disagrees with whom", [_vote(report)]),
@@ -182,12 +178,7 @@ def page(report: Report) -> str:
             ("skipped", "Not judged", "Not judged", _named(every, map(_skipped, every))),
             ("card", "Device card", "Device card", _named(every, map(card, every))),
             ("ledger", "Ledger", "Ledger", _named(every, map(_ledger, every))),
-            (
-                "fired",
-                "Rules that fired",
-                "Rules of the compiler that fired",
-                _named(every, map(_fired, every)),
-            ),
+            ("fired", "Rules that fired", FIRED, _named(every, map(_fired, every))),
             ("run", "This run", "This run", _named(every, map(_run, every))),
         )
     ]
@@ -349,7 +340,14 @@ def _ledger(report: Report) -> Html:
         for name, kind in totals.kinds.items()
     ]
     sums = table("Points by kind", ["kind", "exercised", "a point is"], rows, "wide")
-    rest = "".join(map(_left_out, (*totals.unchecked, *totals.not_of_runs)))
+    rest = "".join(
+        tag(
+            "details",
+            tag("summary", escape(f"{len(left.points):,}: {left.reason}"))
+            + tag("p", escape("; ".join(left.points))),
+        )
+        for left in (*totals.unchecked, *totals.not_of_runs)
+    )
     return tag("p", intro) + sums + rest
 
 
@@ -363,14 +361,6 @@ def _fired(report: Report) -> Html:
     ]
     (line,) = rules_text(report)
     return tag("p", escape(line)) + table("By stage", ["rule", "programs"], rows)
-
-
-def _left_out(left: LeftOut) -> Html:
-    return tag(
-        "details",
-        tag("summary", escape(f"{len(left.points):,}: {left.reason}"))
-        + tag("p", escape("; ".join(left.points))),
-    )
 
 
 def _run(report: Report) -> Html:

@@ -7,6 +7,7 @@ from html import escape
 
 from uop.conformance.judging.storage import from_literal
 from uop.conformance.reference.words import latitude_words, signature
+from uop.conformance.report.format import first_failed
 from uop.conformance.report.html.markup import (
     Html,
     block,
@@ -17,8 +18,7 @@ from uop.conformance.report.html.markup import (
     table,
     tag,
 )
-from uop.conformance.report.html.page_matrix import anchor
-from uop.conformance.report.junit import first_failed
+from uop.conformance.report.html.page_cells import anchor
 from uop.conformance.report.model import Failure, Report
 from uop.conformance.report.text import explained
 from uop.conformance.run.commands import repro_command

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 if TYPE_CHECKING:
     from uop.compiler.stages.stage import Setting

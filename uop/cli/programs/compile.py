@@ -26,7 +26,7 @@ from uop.cli.programs.files import (
     program_argument,
     read_case,
 )
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp

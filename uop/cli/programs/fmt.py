@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from uop.cli.programs.files import edition_option, one_line_errors
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 STDIN = Path("-")
 

@@ -21,7 +21,7 @@ from uop.cli.suite.options import (
     workers_option,
 )
 from uop.cli.suite.outcome import BRIEF, shown
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 
 @click.command("compare")

@@ -29,7 +29,7 @@ from uop.cli.suite.options import (
     workers_option,
 )
 from uop.cli.suite.outcome import exit_code, gravest, shown
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 if TYPE_CHECKING:
     from uop.conformance.report.model import Report
@@ -223,7 +223,7 @@ def judge(options: Options, form: str = "text") -> Exit:
 
 def judge_here(options: Options, form: str) -> Report:
     """Run the suite in this process, with plain lines: the debugger needs the terminal."""
-    from uop.conformance.report.github import GitHub
+    from uop.conformance.report.ci import GitHub
     from uop.conformance.report.terminal import Log
     from uop.conformance.run.conform import conform
     from uop.conformance.workers.in_process import WARNING, InProcess, require_in_process
@@ -237,7 +237,7 @@ def judge_here(options: Options, form: str) -> Report:
 
 def vote(options: Options, backends: tuple[str, ...], form: str) -> Exit:
     """Run the suite on each backend, then report which backend differs from the others."""
-    from uop.conformance.run.voting import conform_all
+    from uop.conformance.run.conform import conform_all
 
     with shown(form) as display:
         poll = conform_all(options, backends, display)

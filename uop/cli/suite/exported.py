@@ -8,7 +8,7 @@ import click
 
 from uop.cli.suite.options import report_files, words
 from uop.cli.suite.outcome import exit_code
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 
 @click.command("export")

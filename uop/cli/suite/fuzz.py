@@ -33,7 +33,7 @@ from uop.cli.suite.options import (
     workers_option,
 )
 from uop.cli.suite.outcome import exit_code, gravest, shown
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 if TYPE_CHECKING:
     from uop.conformance.fuzz.corpus import Corpus
@@ -189,7 +189,7 @@ def require_none(given: Mapping[str, object], expected: str) -> None:
 def on_several(options: Options, backends: tuple[str, ...], form: str) -> int:
     """Fuzz one backend after the other, then report which differs from the others."""
     from uop.conformance.fuzz.several import fuzz_all
-    from uop.conformance.run.voting import folder_of
+    from uop.conformance.run.conform import folder_of
 
     for backend in backends:
         for line in of_repros(folder_of(backend, options)):

@@ -12,7 +12,7 @@ from uop.cli.names import BACKEND
 from uop.cli.programs.files import native_option
 from uop.cli.suite.options import file_option
 from uop.cli.suite.outcome import CODES, exit_code, shown
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 if TYPE_CHECKING:
     from uop.conformance.report.model import Report
@@ -36,7 +36,7 @@ def migrate(backend: str, known: Path | None, native: bool) -> int:
     not judged are named and left alone, and so are two that would have one signature then.
     """
     from uop.conformance.checks import KNOWN_FILE, OptionError
-    from uop.conformance.run.known_migrate import migrate
+    from uop.conformance.run.known_update import migrate
 
     done, problem = migrate(known or KNOWN_FILE, backend, native=native)
     for entry, why in done.left.items():

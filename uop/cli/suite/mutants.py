@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uop.cli.suite.options import file_option, workers_option
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 if TYPE_CHECKING:
     from uop.conformance.mutants.campaign import Summary

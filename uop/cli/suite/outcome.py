@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 if TYPE_CHECKING:
-    from uop.conformance.report.display import Display
     from uop.conformance.report.model import Report
-    from uop.conformance.run.voting import Poll
+    from uop.conformance.report.terminal import Display
+    from uop.conformance.run.conform import Poll
 
 CODES = {
     "conforms": Exit.OK,
@@ -44,7 +44,7 @@ def shown(form: str) -> Iterator[Callable[[], Display]]:
     """
     from rich.console import Console
 
-    from uop.conformance.report.github import GitHub
+    from uop.conformance.report.ci import GitHub
     from uop.conformance.report.terminal import Brief, Lasting, Log, Screen
 
     console, screens, made = Console(), ExitStack(), list[Lasting]()

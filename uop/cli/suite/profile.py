@@ -10,8 +10,8 @@ import click
 from uop.cli import Suggesting
 from uop.cli.names import BACKEND
 from uop.cli.suite.options import timeout_option
+from uop.conformance.run import Exit
 from uop.conformance.run.commands import uop_command
-from uop.conformance.run.exits import Exit
 
 if TYPE_CHECKING:
     from uop.conformance.profile.card import Card

@@ -13,7 +13,7 @@ from uop.cli.names import BACKEND
 from uop.cli.programs.files import edition_option, native_option
 from uop.cli.suite.options import begin, log_option
 from uop.cli.suite.outcome import CODES
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 if TYPE_CHECKING:
     from uop.conformance.run.replay import Replayed

@@ -10,7 +10,7 @@ from uop.cli.names import BACKEND
 from uop.cli.programs.files import native_option
 from uop.cli.suite.options import report_files
 from uop.cli.suite.outcome import exit_code
-from uop.conformance.run.exits import Exit
+from uop.conformance.run import Exit
 
 MOST_LINES = 40
 """The most lines each about what is worse, better and neither."""

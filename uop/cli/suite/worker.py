@@ -8,8 +8,8 @@ import click
 
 from uop.cli import Suggesting
 from uop.cli.suite.options import begin, log_option, seconds
+from uop.conformance.run import Exit
 from uop.conformance.run.commands import uop_command
-from uop.conformance.run.exits import Exit
 
 
 @click.group("worker", cls=Suggesting)
