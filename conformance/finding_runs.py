@@ -20,7 +20,6 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from uop.conformance.backends.children import Child, EndedError
 from uop.conformance.backends.tinygrad_library import TARGETS, load
 from uop.conformance.finding_systems import (
     FOLDER,
@@ -31,6 +30,7 @@ from uop.conformance.finding_systems import (
     system_scripts,
     system_tables,
 )
+from uop.conformance.workers.children import Child, EndedError
 from uop.spec.distribution import importable
 from uop.spec.errors import UnsupportedError
 

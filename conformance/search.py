@@ -21,13 +21,13 @@ from uop.compiler.beam import Beam, Optimizations, timed_run
 from uop.compiler.pipeline import find_target
 from uop.compiler.runtime.cache import cache_folder, keep
 from uop.conformance.backends import load
-from uop.conformance.backends.children import Child, EndedError
 from uop.conformance.backends.compiled import CompiledBackend
 from uop.conformance.backends.interpreter import in_order
 from uop.conformance.checks import OptionError
 from uop.conformance.judging.compare import compare
 from uop.conformance.protocol import wire
 from uop.conformance.protocol.types import Outputs, Program
+from uop.conformance.workers.children import Child, EndedError
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.numeric.storage import Array

@@ -1,22 +1,29 @@
-"""Runs ONNX models by the evaluator that comes with ONNX, and by ONNX Runtime."""
+"""Runs the ONNX models of programs: by ONNX's own evaluator, ONNX Runtime, OpenVINO and TVM."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from uop.conformance.adapters.backend import Inputs, LibraryBackend, Run, imported
+from uop.conformance.adapters.backend import (
+    Inputs,
+    JointBackend,
+    LibraryBackend,
+    Run,
+    RunAll,
+    imported,
+)
 from uop.conformance.adapters.cells import cells
 from uop.conformance.adapters.onnx.dtypes import ELEMENTS, element_of
-from uop.conformance.adapters.onnx.graph import Graph, Tensor, model
+from uop.conformance.adapters.onnx.graph import Graph, Tensor, Written, model
 from uop.conformance.adapters.onnx.package import TESTED, onnx
 from uop.conformance.adapters.onnx.schemas import Takes, of_schemas, operand, schema_of
 from uop.conformance.adapters.onnx.write import OnnxBuilder, unsigned, written
 from uop.conformance.checks import OptionError
-from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.interpreter.numeric.storage import Array, from_bits, np_dtype, to_bits
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.uop import UOp
@@ -33,6 +40,18 @@ ATTRIBUTES: Mapping[str, Mapping[str, Any]] = {
 }
 LONGER: Mapping[str, int] = {"Concat": 2, "Pad": 3}
 SHORTER = frozenset({"Slice", "Gather", "ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin"})
+OPSET = 26
+"""The first that has BitCast."""
+LEVELS: Mapping[str, str] = {
+    **{"": "ORT_ENABLE_ALL", "off": "ORT_DISABLE_ALL"},
+    **{"basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"},
+}
+ERRORS = ("EPFail", "Fail", "InvalidArgument", "InvalidGraph", "RuntimeException")
+TVM_LACKS: Mapping[str, frozenset[DType]] = {
+    **dict.fromkeys(("Mod", "Pow"), frozenset({dtypes.bfloat16})),
+    **dict.fromkeys(("Equal", "ReduceMax", "ReduceMin"), frozenset({dtypes.bool})),
+}
+"""What TVM's importer or compiler refuses of what ONNX allows."""
 
 
 def taken(opset: int, runs: Callable[[bytes], bool]) -> Takes:
@@ -77,20 +96,25 @@ def _operand(graph: Graph, formal: Any, x: Tensor) -> Tensor:
     return x
 
 
-OPSET = 26
-"""The first that has BitCast."""
-LEVELS: Mapping[str, str] = {
-    **{"": "ORT_ENABLE_ALL", "off": "ORT_DISABLE_ALL"},
-    **{"basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED"},
-}
-ERRORS = ("EPFail", "Fail", "InvalidArgument", "InvalidGraph", "RuntimeException")
+class OnnxBackend(LibraryBackend):
+    """What runs ONNX models of an opset, with the dtypes of each op that it takes."""
+
+    builder = OnnxBuilder
+    dtypes = frozenset({*ELEMENTS.values(), dtypes.index})
+    opset = OPSET
+    takes: Takes | None = None
+
+    def supports(self) -> Mapping[str, frozenset[DType]]:
+        return cells(self.new_builder, self.dtypes)
+
+    def new_builder(self) -> OnnxBuilder:
+        return OnnxBuilder(self.opset, self.takes)
 
 
-class OnnxReferenceBackend(LibraryBackend):
+class OnnxReferenceBackend(OnnxBackend):
     """The reference evaluator of ONNX, in numpy."""
 
-    name, distribution, builder, tested = "onnx-reference", "onnx", OnnxBuilder, TESTED
-    dtypes = frozenset({*ELEMENTS.values(), dtypes.index})
+    name, distribution, tested = "onnx-reference", "onnx", TESTED
 
     def start(self) -> str:
         onnx()
@@ -98,11 +122,8 @@ class OnnxReferenceBackend(LibraryBackend):
         np.seterr(all="ignore")
         return "numpy"
 
-    def supports(self) -> Mapping[str, frozenset[DType]]:
-        return cells(self._builder, self.dtypes)
-
     def compiled(self, root: UOp) -> Run:
-        program = written(root, self._builder())
+        program = written(root, self.new_builder())
         evaluator = self.reference.ReferenceEvaluator(model([program]))
 
         def run(inputs: Inputs) -> Sequence[Array]:
@@ -111,18 +132,13 @@ class OnnxReferenceBackend(LibraryBackend):
 
         return run
 
-    def _builder(self) -> OnnxBuilder:
-        return OnnxBuilder(OPSET)
 
-
-class OnnxRuntimeBackend(LibraryBackend):
+class OnnxRuntimeBackend(OnnxBackend):
     """ONNX Runtime on the CPU; its argument is the level of optimisation."""
 
-    name, distribution, builder = "onnxruntime", "onnxruntime", OnnxBuilder
-    tested = ("1.32",)
+    name, distribution, tested = "onnxruntime", "onnxruntime", ("1.32",)
     # Its ops on float16 are those on float32 with casts around, which it removes between ops.
     profile = "excess_precision=float16"
-    dtypes = frozenset({*ELEMENTS.values(), dtypes.index})
 
     def __init__(self, level: str = "") -> None:
         if level not in LEVELS:
@@ -141,18 +157,11 @@ class OnnxRuntimeBackend(LibraryBackend):
         self.options.log_severity_level = 4
         level = getattr(module.GraphOptimizationLevel, LEVELS[self.variant])
         self.options.graph_optimization_level = level
+        self.takes = taken(OPSET, self._has)
         return "CPU"
 
-    def supports(self) -> Mapping[str, frozenset[DType]]:
-        return cells(self._builder, self.dtypes)
-
-    @cached_property
-    def takes(self) -> Takes:
-        """The ops of ONNX that have kernels, by dtype."""
-        return taken(OPSET, self._has)
-
     def compiled(self, root: UOp) -> Run:
-        program = written(root, self._builder())
+        program = written(root, self.new_builder())
         session = self._loaded(model([program]).SerializeToString())
 
         def run(inputs: Inputs) -> Sequence[Array]:
@@ -168,9 +177,6 @@ class OnnxRuntimeBackend(LibraryBackend):
             return results
 
         return run
-
-    def _builder(self) -> OnnxBuilder:
-        return OnnxBuilder(OPSET, self.takes)
 
     def _loaded(self, text: bytes) -> Any:
         try:
@@ -188,3 +194,115 @@ class OnnxRuntimeBackend(LibraryBackend):
 
 def _bind(bind: Callable[..., None], x: Tensor, a: Array) -> None:
     bind(x.name, "cpu", 0, element_of(x.dtype), a.shape, a.ctypes.data)
+
+
+class JointOnnxBackend(JointBackend[Written], OnnxBackend):
+    """A compiler of ONNX models: the programs of a call become one graph."""
+
+    opset = 22
+    made = 0
+
+    def prepared(self, root: UOp) -> Written:
+        return written(root, self.new_builder())
+
+    def together(self, programs: Sequence[Written]) -> RunAll:
+        inputs = [x for program in programs for x in program.inputs.values()]
+        outputs = [y for program in programs for y in program.outputs]
+        call = self.loaded(model(programs), inputs, outputs)
+
+        def run(batches: Sequence[Inputs]) -> Sequence[Sequence[Array]]:
+            pairs = zip(programs, batches, strict=True)
+            results = iter(call([batch[slot] for p, batch in pairs for slot in p.inputs]))
+            return [[next(results) for _ in p.outputs] for p in programs]
+
+        return run
+
+    @abstractmethod
+    def loaded(self, model: Any, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Any:
+        """A model as a function from the arrays of its inputs to those of its outputs."""
+
+    def new_builder(self) -> OnnxBuilder:
+        self.made += 1
+        return OnnxBuilder(self.opset, self.takes, prefix=f"p{self.made}_")
+
+
+class OpenVINOBackend(JointOnnxBackend):
+    """OpenVINO's plugin for CPUs. Values of 64 bits are no dtypes of it: it computes in 32."""
+
+    name, distribution, tested = "openvino", "openvino", ("2026.4",)
+    # It computes narrow floats in float32, fuses and regroups ops, and flushes constants.
+    profile = "contract=all reassociate=ADD ftz=bfloat16,float32 excess_precision=bfloat16,float16"
+    dtypes = frozenset(
+        {
+            dtypes.bool,
+            dtypes.int8,
+            dtypes.int16,
+            dtypes.int32,
+            dtypes.float32,
+            dtypes.uint8,
+            dtypes.uint16,
+            dtypes.uint32,
+            dtypes.float16,
+            dtypes.bfloat16,
+        }
+    )
+    SETTINGS: Mapping[str, Any] = {
+        # Else it may round to bfloat16, where the processor has that.
+        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_NUM_THREADS": 1,
+        "NUM_STREAMS": 1,
+    }
+
+    def start(self) -> str:
+        _, self.openvino = imported("openvino", "onnx", "openvino")
+        self.core = self.openvino.Core()
+        return "CPU"
+
+    def loaded(self, model: Any, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Any:
+        read = self.core.read_model(model.SerializeToString(), b"")
+        request = self.core.compile_model(read, "CPU", self.SETTINGS).create_infer_request()
+
+        def call(arrays: Sequence[Array]) -> list[Array]:
+            held = [np.asarray(a, order="C") for a in arrays]
+            for x, a in zip(inputs, held, strict=True):
+                of = request.get_tensor(x.name).element_type
+                request.set_tensor(x.name, self.openvino.Tensor(to_bits(a), a.shape, of))
+            request.infer()
+            return [_values(request.get_tensor(y.name), y) for y in outputs]
+
+        return call
+
+
+def _values(tensor: Any, y: Tensor) -> Array:
+    """The contents of a tensor: numpy has no bfloat16, so they come as another dtype."""
+    bits = to_bits(np.array(tensor.data)).reshape(y.shape)
+    return from_bits(bits, y.dtype)
+
+
+class TVMBackend(JointOnnxBackend):
+    """TVM's Relax for the CPU, by LLVM."""
+
+    name, distribution, tested = "tvm", "apache-tvm", ("0.27",)
+
+    def start(self) -> str:
+        _, self.tvm, self.relax, self.reader = imported(
+            "tvm", "onnx", "tvm", "tvm.relax", "tvm.relax.frontend.onnx"
+        )
+        self.cpu = self.tvm.cpu()
+        self.takes = {
+            name: kinds - TVM_LACKS.get(name, frozenset())
+            for name, kinds in of_schemas(self.opset).items()
+        }
+        return "CPU"
+
+    def loaded(self, model: Any, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Any:
+        module = self.reader.from_onnx(model, keep_params_in_input=False)
+        machine = self.relax.VirtualMachine(self.tvm.compile(module, target="llvm"), self.cpu)
+
+        def call(arrays: Sequence[Array]) -> list[Array]:
+            held = [self.tvm.runtime.tensor(np.asarray(a, order="C")) for a in arrays]
+            results = machine["main"](*held)
+            several = results if len(outputs) > 1 else [results]
+            return [np.asarray(r.numpy()) for r in several]
+
+        return call

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from uop.conformance.backends.attempt import ERRORS, raised
-from uop.conformance.backends.children import Child, EndedError
 from uop.conformance.backends.interpreter import EVERY_DTYPE, is_sharded
 from uop.conformance.backends.tinygrad_graph import COMPOSED, Graph
 from uop.conformance.backends.tinygrad_kernel import Kernels, used_slots, written_slots
@@ -33,6 +32,7 @@ from uop.conformance.protocol.types import (
     ProblemKind,
     Program,
 )
+from uop.conformance.workers.children import Child, EndedError
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.dtype import DTYPES, dtypes
 from uop.spec.errors import UnsupportedError, UopError

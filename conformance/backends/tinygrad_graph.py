@@ -20,7 +20,7 @@ from uop.spec.args import (
     ReduceArg,
     arg_of,
 )
-from uop.spec.dtype import DType, dtypes
+from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import LEAVES
 from uop.spec.ops.names import Op
@@ -87,45 +87,16 @@ class Graph:
         return language.node("TUPLE", *members).call(*arguments)
 
 
-def _negated(language: Language, dtype: DType, x: Node) -> Node:
-    minus_one = language.uop.const(-1.0 if dtype.is_float else -1)
-    return language.node("MUL", x, minus_one)
+Rule = Callable[[Language, UOp, list[Node]], Node]
+"""The node of tinygrad for a node, from those of its operands."""
 
 
-def _not(language: Language, u: UOp, src: list[Node]) -> Node:
-    return language.node("CMPNE", src[0], language.uop.const(True))
+def _negated(language: Language, u: UOp, x: Node) -> Node:
+    return language.node("MUL", x, language.uop.const(-1.0 if u.dtype.is_float else -1))
 
 
-def _greater(language: Language, u: UOp, src: list[Node]) -> Node:
-    return language.node("CMPLT", src[1], src[0])
-
-
-def _equal(language: Language, u: UOp, src: list[Node]) -> Node:
-    return _not(language, u, [language.node("CMPNE", *src)])
-
-
-def _not_less(language: Language, u: UOp, src: list[Node]) -> Node:
-    return _not(language, u, [language.node("CMPLT", *src)])
-
-
-def _not_greater(language: Language, u: UOp, src: list[Node]) -> Node:
-    return _not(language, u, [_greater(language, u, src)])
-
-
-def _neg(language: Language, u: UOp, src: list[Node]) -> Node:
-    return _negated(language, u.dtype, src[0])
-
-
-def _sub(language: Language, u: UOp, src: list[Node]) -> Node:
-    return language.node("ADD", src[0], _negated(language, u.dtype, src[1]))
-
-
-def _div(language: Language, u: UOp, src: list[Node]) -> Node:
-    return language.node("MUL", src[0], language.node("RECIPROCAL", src[1]))
-
-
-def _mulacc(language: Language, u: UOp, src: list[Node]) -> Node:
-    return language.node("ADD", language.node("MUL", src[0], src[1]), src[2])
+def _not(language: Language, x: Node) -> Node:
+    return language.node("CMPNE", x, language.uop.const(True))
 
 
 def _shift(language: Language, u: UOp, src: list[Node]) -> Node:
@@ -138,18 +109,6 @@ def _shift(language: Language, u: UOp, src: list[Node]) -> Node:
 
 def _convert(language: Language, u: UOp, src: list[Node]) -> Node:
     return language.node(u.op.name, *src, arg=language.dtype(arg_of(u, DTypeArg).dtype))
-
-
-def _reshape(language: Language, u: UOp, src: list[Node]) -> Node:
-    return language.reshape(src[0], u.shape)
-
-
-def _permute(language: Language, u: UOp, src: list[Node]) -> Node:
-    return language.node("PERMUTE", src[0], arg=arg_of(u, PermuteArg).order)
-
-
-def _flip(language: Language, u: UOp, src: list[Node]) -> Node:
-    return language.node("FLIP", src[0], arg=arg_of(u, FlipArg).flags)
 
 
 def _expand(language: Language, u: UOp, src: list[Node]) -> Node:
@@ -217,27 +176,23 @@ def _load(language: Language, u: UOp, src: list[Node]) -> Node:
     return copy if len(src) < 3 else language.node("WHERE", src[2], copy, src[1])
 
 
-def _member(language: Language, u: UOp, src: list[Node]) -> Node:
-    return language.node("GETTUPLE", src[0], arg=arg_of(u, GetTupleArg).idx)
-
-
-RULES: dict[Op, Callable[[Language, UOp, list[Node]], Node]] = {
-    Op.NEG: _neg,
-    Op.SUB: _sub,
-    Op.DIV: _div,
-    Op.MULACC: _mulacc,
-    Op.NOT: _not,
+RULES: dict[Op, Rule] = {
+    Op.NEG: lambda to, u, src: _negated(to, u, src[0]),
+    Op.SUB: lambda to, u, src: to.node("ADD", src[0], _negated(to, u, src[1])),
+    Op.DIV: lambda to, u, src: to.node("MUL", src[0], to.node("RECIPROCAL", src[1])),
+    Op.MULACC: lambda to, u, src: to.node("ADD", to.node("MUL", src[0], src[1]), src[2]),
+    Op.NOT: lambda to, u, src: _not(to, src[0]),
     Op.SHL: _shift,
     Op.SHR: _shift,
-    Op.CMPEQ: _equal,
-    Op.CMPGT: _greater,
-    Op.CMPGE: _not_less,
-    Op.CMPLE: _not_greater,
+    Op.CMPEQ: lambda to, u, src: _not(to, to.node("CMPNE", *src)),
+    Op.CMPGT: lambda to, u, src: to.node("CMPLT", src[1], src[0]),
+    Op.CMPGE: lambda to, u, src: _not(to, to.node("CMPLT", *src)),
+    Op.CMPLE: lambda to, u, src: _not(to, to.node("CMPLT", src[1], src[0])),
     Op.CAST: _convert,
     Op.BITCAST: _convert,
-    Op.RESHAPE: _reshape,
-    Op.PERMUTE: _permute,
-    Op.FLIP: _flip,
+    Op.RESHAPE: lambda to, u, src: to.reshape(src[0], u.shape),
+    Op.PERMUTE: lambda to, u, src: to.node("PERMUTE", src[0], arg=arg_of(u, PermuteArg).order),
+    Op.FLIP: lambda to, u, src: to.node("FLIP", src[0], arg=arg_of(u, FlipArg).flags),
     Op.EXPAND: _expand,
     Op.PAD: _window,
     Op.SHRINK: _window,
@@ -245,7 +200,7 @@ RULES: dict[Op, Callable[[Language, UOp, list[Node]], Node]] = {
     Op.REDUCE: _reduce,
     Op.STACK: _stack,
     Op.LOAD: _load,
-    Op.GETTUPLE: _member,
+    Op.GETTUPLE: lambda to, u, src: to.node("GETTUPLE", src[0], arg=arg_of(u, GetTupleArg).idx),
 }
 """The translation of ops with other operands or an arg."""
 

@@ -146,10 +146,6 @@ def _name(special: UOp) -> str:
     return arg_of(special, SpecialArg).name
 
 
-def _constant(body: Body, u: UOp, src: list[Node]) -> Node:
-    return body.language.constant(arg_of(u, ConstArg))
-
-
 def _shape(body: Body, u: UOp, src: list[Node]) -> Node:
     """The shape operand of a PARAM or BUFFER, which tinygrad's makes itself."""
     if u.dtype is not dtypes.index or any(s.op is not Op.CONST for s in u.src):
@@ -256,7 +252,7 @@ def _reduce(body: Body, u: UOp, src: list[Node]) -> Node:
 
 
 KERNEL_RULES: dict[Op, Callable[[Body, UOp, list[Node]], Node]] = {
-    Op.CONST: _constant,
+    Op.CONST: lambda body, u, src: body.language.constant(arg_of(u, ConstArg)),
     Op.STACK: _shape,
     Op.PARAM: _param,
     Op.BUFFER: _buffer,

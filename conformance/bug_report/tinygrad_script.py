@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from uop.conformance.backends.tinygrad_graph import REDUCES
 from uop.conformance.backends.tinygrad_library import TARGETS
 from uop.conformance.bug_report.failing import FailingCase
-from uop.conformance.finding_runs import ScriptRun, runs
+from uop.conformance.finding_runs import runs
 from uop.conformance.judging.storage import element_sets
 from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.suite.own_cases import promised
@@ -67,7 +67,10 @@ def script_of(failing: FailingCase, target: str) -> Script | str:
     if not failing.is_run_here:
         return Script(text, environment, "not run here")
     try:
-        run = _run(text, target)
+        with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
+            path = Path(folder) / "script.py"
+            path.write_text(text, "utf-8")
+            run = runs(target, [path])[path.stem]
     except UnsupportedError as error:
         return Script(text, environment, f"not run here ({in_one_line(str(error))})")
     shown = in_one_line(run.output)
@@ -76,13 +79,6 @@ def script_of(failing: FailingCase, target: str) -> Script | str:
     if run.wrong is None and failing.values:
         return f"the one by its Tensor ends otherwise ({shown})"
     return Script(text, environment, f"which prints `{shown}` here")
-
-
-def _run(text: str, target: str) -> ScriptRun:
-    with TemporaryDirectory(prefix="uop-", ignore_cleanup_errors=True) as folder:
-        path = Path(folder) / "script.py"
-        path.write_text(text, "utf-8")
-        return runs(target, [path])[path.stem]
 
 
 def script_text(failing: FailingCase) -> str:
@@ -173,10 +169,6 @@ def _number(bits: int, dtype: DType) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     return repr(value)
-
-
-def _axes(u: UOp, src: Sequence[str]) -> str:
-    return f"{src[0]}.permute({arg_of(u, PermuteArg).order})"
 
 
 def _flip(u: UOp, src: Sequence[str]) -> str:
@@ -308,7 +300,7 @@ RULES: dict[Op, Callable[[UOp, Sequence[str]], str]] = {
     Op.BITCAST: _converted("bitcast"),
     Op.RESHAPE: _shaped("reshape"),
     Op.EXPAND: _shaped("expand"),
-    Op.PERMUTE: _axes,
+    Op.PERMUTE: lambda u, src: f"{src[0]}.permute({arg_of(u, PermuteArg).order})",
     Op.FLIP: _flip,
     Op.PAD: _window,
     Op.SHRINK: _window,

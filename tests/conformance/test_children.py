@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from uop.conformance.backends.children import Child, EndedError
+from uop.conformance.workers.children import Child, EndedError
 
 
 @dataclass

@@ -20,10 +20,9 @@ from uop.conformance.adapters.onnx import package
 from uop.conformance.adapters.stablehlo import library
 from uop.conformance.backends import tinygrad_library
 from uop.conformance.backends.attempt import DRIVER, place_in_adapter
-from uop.conformance.backends.iree import IREEBackend
 from uop.conformance.backends.numpy import NumpyBackend
-from uop.conformance.backends.onnx import OnnxRuntimeBackend
-from uop.conformance.backends.onnx_compiled import OpenVINOBackend, TVMBackend
+from uop.conformance.backends.onnx import OnnxRuntimeBackend, OpenVINOBackend, TVMBackend
+from uop.conformance.backends.stablehlo import IREEBackend
 from uop.conformance.backends.versions import is_tested, version_of
 from uop.conformance.judging.verdict import together
 from uop.conformance.report.format import read_report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uop.conformance.backends.iree import IREEBackend
+from uop.conformance.backends.stablehlo import IREEBackend
 from uop.conformance.protocol.types import Outputs, Problem, ProblemKind, Program
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.dtype import dtypes

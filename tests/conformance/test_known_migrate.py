@@ -161,7 +161,7 @@ def test_an_entry_that_has_no_line_of_its_own_is_not_edited(file: Write, uop: An
 @pytest.fixture
 def of_today(monkeypatch: pytest.MonkeyPatch) -> None:
     """A release whose signatures are of version 2."""
-    for module in ("known", "known_migrate"):
+    for module in ("known", "known_update"):
         monkeypatch.setattr(f"uop.conformance.run.{module}.SIGNATURES", 2)
 
 
