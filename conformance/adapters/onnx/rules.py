@@ -47,20 +47,24 @@ class Rule:
     """The names that it takes besides the inputs."""
     about: type | None
     """A dataclass of attributes that it takes as one object."""
+    moved: Sequence[str]
+    """The attributes that newer versions have as inputs: they come behind the other inputs."""
 
     def __call__(
         self, inputs: Sequence[object], attributes: Mapping[str, Any], outputs: int, known: Known
     ) -> Sequence[Tensor | None]:
         """The outputs; UnsupportedError for an attribute that the rule does not know."""
         shared = () if self.about is None else [field.name for field in fields(self.about)]
-        strange = sorted(attributes.keys() - self.named - {*shared})
+        strange = sorted(attributes.keys() - self.named - {*shared, *self.moved})
         if strange:
             raise UnsupportedError(f"attribute {strange[0]}")
         more: dict[str, Any] = {OUTPUTS: outputs, KNOWN: known}
         if self.about is not None:
             more[ABOUT] = self.about(**{n: v for n, v in attributes.items() if n in shared})
         more |= {name: value for name, value in attributes.items() if name not in shared}
-        result = self.apply(*inputs, **{n: v for n, v in more.items() if n in self.named})
+        arrays = (np.asarray(attributes[n]) if n in attributes else None for n in self.moved)
+        named = {name: value for name, value in more.items() if name in self.named}
+        result = self.apply(*inputs, *arrays, **named)
         return [result] if isinstance(result, Tensor) else result
 
 
@@ -74,6 +78,7 @@ def rule(
     known: Sequence[int] = (),
     domain: str = "",
     about: type | None = None,
+    moved: Sequence[str] = (),
 ) -> Callable[[F], F]:
     """Enter a function as the rule of these ops."""
 
@@ -82,7 +87,7 @@ def rule(
         named = frozenset(p.name for p in names if p.kind is Parameter.KEYWORD_ONLY)
         for op in ops:
             entries = RULES.setdefault((domain, op), [])
-            entries.append(Rule(since, apply, frozenset(known), named, about))
+            entries.append(Rule(since, apply, frozenset(known), named, about, moved))
             entries.sort(key=lambda entry: -entry.since)
         return apply
 

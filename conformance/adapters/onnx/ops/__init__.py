@@ -10,6 +10,5 @@ from uop.conformance.adapters.onnx.ops import pooling as pooling
 from uop.conformance.adapters.onnx.ops import recurrent as recurrent
 from uop.conformance.adapters.onnx.ops import reduce as reduce
 from uop.conformance.adapters.onnx.ops import sampling as sampling
-from uop.conformance.adapters.onnx.ops import signal as signal
 from uop.conformance.adapters.onnx.ops import text as text
 from uop.conformance.adapters.onnx.ops import training as training

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from uop.conformance.adapters.onnx.ops.elementwise import clip
 from uop.conformance.adapters.onnx.ops.views import over_channels, sliding
@@ -139,26 +140,13 @@ UNARY: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def _enter_table() -> None:
-    for name, apply in UNARY.items():
-
-        def unary(x: Tensor, apply: Callable[[Tensor], Tensor] = apply) -> Tensor:
-            return in_float32(apply, x)
-
-        rule(name)(unary)
-
-
-_enter_table()
+for name, apply in UNARY.items():
+    rule(name)(partial(in_float32, apply))
 
 
 @rule("HardSigmoid", since=6)
 def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
     return clip(x * alpha + beta, full((), 0, x.dtype), full((), 1, x.dtype))
-
-
-@rule("Relu")
-def relu(x: Tensor) -> Tensor:
-    return x.relu()
 
 
 @rule("LeakyRelu", since=6)

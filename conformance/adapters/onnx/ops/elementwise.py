@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import reduce
-from operator import add
+from functools import partial, reduce
+from operator import add, invert, neg
 
 from uop.conformance.adapters.onnx.dtypes import dtype_of
 from uop.conformance.adapters.onnx.rules import rule
@@ -33,13 +33,19 @@ BINARY = {
     "Greater": Op.CMPGT,
     "GreaterOrEqual": Op.CMPGE,
 }
+FOLDED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "Max": Tensor.maximum,
+    "Min": lambda a, b: Tensor.of(Op.MIN, a, b),
+    "Sum": add,
+}
 UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "Identity": lambda x: x,
-    "Neg": lambda x: -x,
-    "Not": lambda x: ~x,
-    "BitwiseNot": lambda x: ~x,
-    "Reciprocal": lambda x: x.recip(),
-    "Sqrt": lambda x: x.sqrt(),
+    "Neg": neg,
+    "Not": invert,
+    "BitwiseNot": invert,
+    "Reciprocal": Tensor.recip,
+    "Sqrt": Tensor.sqrt,
+    "Relu": Tensor.relu,
     "Abs": lambda x: x if not x.dtype.is_signed and not x.dtype.is_float else abs(x),
     "IsNaN": lambda x: x != x,
     "Floor": floor,
@@ -52,33 +58,31 @@ UNARY: dict[str, Callable[[Tensor], Tensor]] = {
 def enter_binary(name: str, apply: Callable[[Tensor, Tensor], Tensor]) -> None:
     """Enter an op that broadcasts. Before version 7 an attribute says to which axis."""
 
-    def from_axis(
-        a: Tensor,
-        b: Tensor,
-        *,
-        axis: int | None = None,
-        broadcast: int = 0,
-        consumed_inputs: Sequence[int] | None = None,
-    ) -> Tensor:
-        if broadcast and axis is not None:
-            b = b.reshape(*b.shape, *[1] * (a.ndim - axis - b.ndim))
-        return apply(a, b)
-
-    rule(name)(from_axis)
+    rule(name)(partial(from_axis, apply))
     rule(name, since=7)(apply)
 
 
-def _enter_tables() -> None:
-    for name, op in BINARY.items():
+def from_axis(
+    apply: Callable[[Tensor, Tensor], Tensor],
+    a: Tensor,
+    b: Tensor,
+    *,
+    axis: int | None = None,
+    broadcast: int = 0,
+    consumed_inputs: Sequence[int] | None = None,
+) -> Tensor:
+    """An op on b, whose first axis is this one of a."""
+    if broadcast and axis is not None:
+        b = b.reshape(*b.shape, *[1] * (a.ndim - axis - b.ndim))
+    return apply(a, b)
 
-        def binary(a: Tensor, b: Tensor, op: Op = op) -> Tensor:
-            return Tensor.of(op, a, b)
 
-        enter_binary(name, binary)
-    enter_binary("Div", div)
-    enter_binary("Pow", power)
-    for name, apply in UNARY.items():
-        rule(name)(apply)
+def binary(op: Op, a: Tensor, b: Tensor) -> Tensor:
+    return Tensor.of(op, a, b)
+
+
+def folded(combine: Callable[[Tensor, Tensor], Tensor], *tensors: Tensor) -> Tensor:
+    return reduce(combine, tensors)
 
 
 def div(a: Tensor, b: Tensor) -> Tensor:
@@ -134,29 +138,12 @@ def is_inf(x: Tensor, *, detect_negative: int = 1, detect_positive: int = 1) -> 
     return above | (x == -math.inf) if detect_negative else above
 
 
-@rule("Max")
-def maximum(*tensors: Tensor) -> Tensor:
-    return reduce(Tensor.maximum, tensors)
-
-
-@rule("Min")
-def minimum(*tensors: Tensor) -> Tensor:
-    return reduce(lambda a, b: Tensor.of(Op.MIN, a, b), tensors)
-
-
-@rule("Sum")
-def total(*tensors: Tensor) -> Tensor:
-    return reduce(add, tensors)
-
-
 @rule("Mean")
 def mean(*tensors: Tensor) -> Tensor:
-    return total(*tensors) / len(tensors)
+    return folded(add, *tensors) / len(tensors)
 
 
-@rule("Where")
-def where(condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    return condition.where(a, b)
+rule("Where")(Tensor.where)
 
 
 @rule("Clip", since=11)
@@ -200,6 +187,7 @@ def bit_cast(x: Tensor, *, to: int) -> Tensor:
     return x.bitcast(dtype)
 
 
+@rule("Dropout", since=7, moved=("ratio",))
 @rule("Dropout", since=12, known=(1, 2))
 def dropout(
     x: Tensor,
@@ -215,9 +203,11 @@ def dropout(
     return [x, full(x.shape, True, dtypes.bool)][:outputs]
 
 
-@rule("Dropout", since=7)
-def dropout_of_inference(x: Tensor, *, ratio: float = 0.5, outputs: int) -> list[Tensor]:
-    return [x, full(x.shape, True, dtypes.bool)][:outputs]
-
-
-_enter_tables()
+for name, op in BINARY.items():
+    enter_binary(name, partial(binary, op))
+enter_binary("Div", div)
+enter_binary("Pow", power)
+for name, apply in UNARY.items():
+    rule(name)(apply)
+for name, combine in FOLDED.items():
+    rule(name)(partial(folded, combine))

@@ -89,6 +89,7 @@ def transpose(x: Tensor, *, perm: Sequence[int] | None = None) -> Tensor:
     return x.permute([*reversed(range(x.ndim))] if perm is None else perm)
 
 
+@rule("Squeeze", moved=("axes",))
 @rule("Squeeze", since=13, known=(1,))
 def squeeze(x: Tensor, axes: Array | None = None) -> Tensor:
     gone = (
@@ -97,21 +98,12 @@ def squeeze(x: Tensor, axes: Array | None = None) -> Tensor:
     return x.reshape([n for k, n in enumerate(x.shape) if k not in gone])
 
 
-@rule("Squeeze")
-def squeeze_attribute(x: Tensor, *, axes: Sequence[int] | None = None) -> Tensor:
-    return squeeze(x, None if axes is None else np.asarray(axes))
-
-
+@rule("Unsqueeze", moved=("axes",))
 @rule("Unsqueeze", since=13, known=(1,))
 def unsqueeze(x: Tensor, axes: Array) -> Tensor:
     new = axes_of(axes, x.ndim + len(axes.reshape(-1)))
     sizes = iter(x.shape)
     return x.reshape([1 if k in new else next(sizes) for k in range(x.ndim + len(new))])
-
-
-@rule("Unsqueeze")
-def unsqueeze_attribute(x: Tensor, *, axes: Sequence[int]) -> Tensor:
-    return unsqueeze(x, np.asarray(axes))
 
 
 @rule("Expand", known=(1,))
@@ -134,6 +126,7 @@ def concat(*tensors: Tensor, axis: int) -> Tensor:
     return joined(tensors, axis_of(axis, tensors[0].ndim))
 
 
+@rule("Split", since=2, moved=("split",))
 @rule("Split", since=13, known=(1,))
 def split(
     x: Tensor,
@@ -151,19 +144,9 @@ def split(
     return [shrunk(x, along, a, b) for a, b in pairwise(bounds)]
 
 
-@rule("Split", since=2)
-def split_attribute(
-    x: Tensor, *, axis: int = 0, split: Sequence[int] | None = None, outputs: int
-) -> list[Tensor]:
-    sizes = None if split is None else np.asarray(split)
-    return _split(x, sizes, axis=axis, outputs=outputs)
-
-
-_split = split
-
-
+@rule("Slice", moved=("starts", "ends", "axes"))
 @rule("Slice", since=10, known=(1, 2, 3, 4))
-def slice_inputs(
+def slices(
     x: Tensor, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None
 ) -> Tensor:
     chosen = axes_of(axes, x.ndim)[: len(starts)]
@@ -174,14 +157,6 @@ def slice_inputs(
         stop = None if step < 0 and end < -x.shape[axis] else end
         keys[axis] = slice(start, stop, step)
     return x[tuple(keys)] if keys else x
-
-
-@rule("Slice")
-def slice_attributes(
-    x: Tensor, *, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None = None
-) -> Tensor:
-    chosen = None if axes is None else np.asarray(axes)
-    return slice_inputs(x, np.asarray(starts), np.asarray(ends), chosen)
 
 
 @rule("Pad", since=11, known=(1, 3))

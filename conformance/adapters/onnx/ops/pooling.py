@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from uop.conformance.adapters.onnx.ops.frame import Frame, Spatial, with_pads
 from uop.conformance.adapters.onnx.ops.indexing import scattered
 from uop.conformance.adapters.onnx.ops.reduce import dropped
-from uop.conformance.adapters.onnx.ops.views import ints, windows
+from uop.conformance.adapters.onnx.ops.views import Frame, Spatial, ints, windows, with_pads
 from uop.conformance.adapters.onnx.rules import constant, counted, rule
 from uop.conformance.adapters.tensors import in_float32
 from uop.interpreter.numeric.storage import Array, np_dtype
@@ -33,13 +32,7 @@ def folded(windows: Tensor, op: Op, frame: Frame) -> Tensor:
 
 
 @rule("MaxPool", about=Spatial)
-def max_pool(
-    x: Tensor,
-    *,
-    about: Spatial,
-    storage_order: int = 0,
-    outputs: int,
-) -> list[Tensor]:
+def max_pool(x: Tensor, *, about: Spatial, storage_order: int = 0, outputs: int) -> list[Tensor]:
     frame = about.frame(x.shape[2:])
     parts = seen(x, frame)
     top = folded(parts, Op.MAX, frame)
@@ -57,12 +50,7 @@ def max_pool(
 
 
 @rule("AveragePool", about=Spatial)
-def average_pool(
-    x: Tensor,
-    *,
-    about: Spatial,
-    count_include_pad: int = 0,
-) -> Tensor:
+def average_pool(x: Tensor, *, about: Spatial, count_include_pad: int = 0) -> Tensor:
     frame = about.frame(x.shape[2:])
     counts = constant(_counts(x, frame, count_include_pad).astype(np_dtype(x.dtype)))
     return in_float32(lambda x, n: folded(seen(x, frame), Op.ADD, frame) / n, x, counts)
@@ -83,12 +71,7 @@ def _counts(x: Tensor, frame: Frame, with_pad: int) -> Array:
 
 
 @rule("LpPool", since=2, about=Spatial)
-def lp_pool(
-    x: Tensor,
-    *,
-    about: Spatial,
-    p: int = 2,
-) -> Tensor:
+def lp_pool(x: Tensor, *, about: Spatial, p: int = 2) -> Tensor:
     frame = about.frame(x.shape[2:])
     return folded(seen(abs(x) ** p, frame), Op.ADD, frame) ** (1 / p)
 
@@ -109,13 +92,7 @@ def global_lp_pool(x: Tensor, *, p: int = 2) -> Tensor:
 
 
 @rule("MaxUnpool", known=(2,), about=Spatial)
-def max_unpool(
-    x: Tensor,
-    places: Tensor,
-    shape: Array | None = None,
-    *,
-    about: Spatial,
-) -> Tensor:
+def max_unpool(x: Tensor, places: Tensor, shape: Array | None = None, *, about: Spatial) -> Tensor:
     """Put elements where MaxPool took them from; its places count in the smallest such shape."""
     frame = about.frame(x.shape[2:])
     sizes = [
@@ -134,13 +111,7 @@ def max_unpool(
 
 
 @rule("Col2Im", known=(1, 2), about=Spatial)
-def columns_to_image(
-    x: Tensor,
-    image: Array,
-    block: Array,
-    *,
-    about: Spatial,
-) -> Tensor:
+def columns_to_image(x: Tensor, image: Array, block: Array, *, about: Spatial) -> Tensor:
     """Add the columns, which are windows of an image, at their places."""
     lengths, sizes = ints(image), ints(block)
     frame = about.frame(lengths, sizes)

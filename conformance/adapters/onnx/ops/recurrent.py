@@ -23,7 +23,7 @@ NextState = Callable[[Tensor, State], State]
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The attributes that all recurrent layers have."""
+    """The attributes of recurrent layers; the last two are of GRU and of LSTM alone."""
 
     hidden_size: int = 0
     direction: str = "forward"
@@ -32,6 +32,8 @@ class Layer:
     activations: Sequence[str] = ()
     activation_alpha: Sequence[float] = ()
     activation_beta: Sequence[float] = ()
+    linear_before_reset: int = 0
+    input_forget: int = 0
 
     def functions(self, turn: int, *usual: str) -> list[Function]:
         """The functions of a direction, each behind the clip of its argument."""
@@ -64,7 +66,7 @@ def function_named(name: str, alpha: float | None, beta: float | None) -> Functi
     numbers: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     match name.lower():
         case "relu":
-            return activations.relu
+            return Tensor.relu
         case "tanh":
             return Tensor.tanh
         case "sigmoid":
@@ -133,67 +135,20 @@ def _gates(x: Tensor, count: int) -> list[Tensor]:
     return [shrunk(x, axis, k * size, (k + 1) * size) for k in range(count)]
 
 
-def _biases(bias: Tensor | None, like: Tensor, turn: int, gates: int) -> list[Tensor]:
-    """Those of the inputs, then those of the state."""
-    if bias is None:
-        return [full((), 0, like.dtype)] * (2 * gates)
-    return _gates(bias[turn], 2 * gates)
+@dataclass(frozen=True, slots=True, eq=False)
+class Weights:
+    """What a direction multiplies its input and its state by, and adds to its gates."""
+
+    w: Tensor
+    r: Tensor
+    biases: Sequence[Tensor]
+    """Those of the inputs, then those of the state, one for each gate."""
+    peepholes: Sequence[Tensor]
 
 
-@rule("RNN", since=7, about=Layer)
-def rnn(
-    x: Tensor,
-    w: Tensor,
-    r: Tensor,
-    bias: Tensor | None = None,
-    lengths: Tensor | None = None,
-    start: Tensor | None = None,
-    *,
-    about: Layer,
-) -> list[Tensor]:
-    def step_of(turn: int) -> NextState:
-        (f,) = about.functions(turn, "Tanh")
-        wb, rb = _biases(bias, x, turn, 1)
-        return lambda part, state: (f(part @ w[turn].T + state[0] @ r[turn].T + wb + rb),)
-
-    return unrolled(x, about, lengths, [start], step_of)
-
-
-@rule("GRU", since=7, about=Layer)
-def gru(
-    x: Tensor,
-    w: Tensor,
-    r: Tensor,
-    bias: Tensor | None = None,
-    lengths: Tensor | None = None,
-    start: Tensor | None = None,
-    *,
-    about: Layer,
-    linear_before_reset: int = 0,
-) -> list[Tensor]:
-    def step_of(turn: int) -> NextState:
-        f, g = about.functions(turn, "Sigmoid", "Tanh")
-        biases = _biases(bias, x, turn, 3)
-        columns = _gates(r[turn].T, 3)
-
-        def step(part: Tensor, state: State) -> State:
-            (h,) = state
-            xz, xr, xh = (t + b for t, b in zip(_gates(part @ w[turn].T, 3), biases, strict=False))
-            z = f(xz + h @ columns[0] + biases[3])
-            reset = f(xr + h @ columns[1] + biases[4])
-            if linear_before_reset:
-                new = g(xh + reset * (h @ columns[2] + biases[5]))
-            else:
-                new = g(xh + (reset * h) @ columns[2] + biases[5])
-            return ((-z + 1) * new + z * h,)
-
-        return step
-
-    return unrolled(x, about, lengths, [start], step_of)
-
-
-@rule("LSTM", since=7, about=Layer)
-def lstm(
+def layer(
+    cell: Callable[[Layer, int, Weights], NextState],
+    states: int,
     x: Tensor,
     w: Tensor,
     r: Tensor,
@@ -204,26 +159,59 @@ def lstm(
     peepholes: Tensor | None = None,
     *,
     about: Layer,
-    input_forget: int = 0,
 ) -> list[Tensor]:
+    """A layer of cells with so many states each."""
+    gates, none = r.shape[1] // r.shape[2], full((), 0, x.dtype)
+
     def step_of(turn: int) -> NextState:
-        f, g, h = about.functions(turn, "Sigmoid", "Tanh", "Tanh")
-        biases = _biases(bias, x, turn, 4)
-        none = [full((), 0, x.dtype)] * 3
-        pi, po, pf = none if peepholes is None else _gates(peepholes[turn], 3)
+        biases = [none] * (2 * gates) if bias is None else _gates(bias[turn], 2 * gates)
+        held = [none] * 3 if peepholes is None else _gates(peepholes[turn], 3)
+        return cell(about, turn, Weights(w[turn].T, r[turn].T, biases, held))
 
-        def step(part: Tensor, state: State) -> State:
-            before, cell = state
-            total = part @ w[turn].T + before @ r[turn].T
-            i, o, forget, c = (
-                t + wb + rb
-                for t, wb, rb in zip(_gates(total, 4), biases[:4], biases[4:], strict=True)
-            )
-            i = f(i + pi * cell)
-            forget = -i + 1 if input_forget else f(forget + pf * cell)
-            cell = forget * cell + i * g(c)
-            return f(o + po * cell) * h(cell), cell
+    return unrolled(x, about, lengths, [start, start_cell][:states], step_of)
 
-        return step
 
-    return unrolled(x, about, lengths, [start, start_cell], step_of)
+def rnn(about: Layer, turn: int, of: Weights) -> NextState:
+    (f,) = about.functions(turn, "Tanh")
+    wb, rb = of.biases
+    return lambda part, state: (f(part @ of.w + state[0] @ of.r + wb + rb),)
+
+
+def gru(about: Layer, turn: int, of: Weights) -> NextState:
+    f, g = about.functions(turn, "Sigmoid", "Tanh")
+    columns = _gates(of.r, 3)
+
+    def step(part: Tensor, state: State) -> State:
+        (h,) = state
+        xz, xr, xh = (t + b for t, b in zip(_gates(part @ of.w, 3), of.biases, strict=False))
+        z = f(xz + h @ columns[0] + of.biases[3])
+        reset = f(xr + h @ columns[1] + of.biases[4])
+        if about.linear_before_reset:
+            new = g(xh + reset * (h @ columns[2] + of.biases[5]))
+        else:
+            new = g(xh + (reset * h) @ columns[2] + of.biases[5])
+        return ((-z + 1) * new + z * h,)
+
+    return step
+
+
+def lstm(about: Layer, turn: int, of: Weights) -> NextState:
+    f, g, h = about.functions(turn, "Sigmoid", "Tanh", "Tanh")
+    pi, po, pf = of.peepholes
+
+    def step(part: Tensor, state: State) -> State:
+        before, cell = state
+        total = _gates(part @ of.w + before @ of.r, 4)
+        i, o, forget, c = (
+            t + wb + rb for t, wb, rb in zip(total, of.biases[:4], of.biases[4:], strict=True)
+        )
+        i = f(i + pi * cell)
+        forget = -i + 1 if about.input_forget else f(forget + pf * cell)
+        cell = forget * cell + i * g(c)
+        return f(o + po * cell) * h(cell), cell
+
+    return step
+
+
+for name, cell, states in (("RNN", rnn, 1), ("GRU", gru, 1), ("LSTM", lstm, 2)):
+    rule(name, since=7, about=Layer)(partial(layer, cell, states))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -51,33 +52,30 @@ AXES_AS_INPUT = {"ReduceSum": 13}
 """From which version on the axes are an input; 18 for the others."""
 
 
-def _enter_folds() -> None:
-    for name, fold in FOLDS.items():
-
-        def by_attribute(
-            x: Tensor, *, axes: Sequence[int] | None = None, keepdims: int = 1, fold: Fold = fold
-        ) -> Tensor:
-            return folded(x, axes_of(axes, x.ndim), keepdims, fold)
-
-        def by_input(
-            x: Tensor,
-            axes: Array | None = None,
-            *,
-            keepdims: int = 1,
-            noop_with_empty_axes: int = 0,
-            fold: Fold = fold,
-        ) -> Tensor:
-            if axes is None or not axes.size:
-                chosen = [] if noop_with_empty_axes else [*range(x.ndim)]
-            else:
-                chosen = axes_of(axes, x.ndim)
-            return folded(x, chosen, keepdims, fold)
-
-        rule(name)(by_attribute)
-        rule(name, since=AXES_AS_INPUT.get(name, 18), known=(1,))(by_input)
+def by_attribute(
+    fold: Fold, x: Tensor, *, axes: Sequence[int] | None = None, keepdims: int = 1
+) -> Tensor:
+    return folded(x, axes_of(axes, x.ndim), keepdims, fold)
 
 
-_enter_folds()
+def by_input(
+    fold: Fold,
+    x: Tensor,
+    axes: Array | None = None,
+    *,
+    keepdims: int = 1,
+    noop_with_empty_axes: int = 0,
+) -> Tensor:
+    if axes is None or not axes.size:
+        chosen = [] if noop_with_empty_axes else [*range(x.ndim)]
+    else:
+        chosen = axes_of(axes, x.ndim)
+    return folded(x, chosen, keepdims, fold)
+
+
+for name, fold in FOLDS.items():
+    rule(name)(partial(by_attribute, fold))
+    rule(name, since=AXES_AS_INPUT.get(name, 18), known=(1,))(partial(by_input, fold))
 
 
 def folded(x: Tensor, axes: list[int], keepdims: int, fold: Fold) -> Tensor:
@@ -90,41 +88,29 @@ def dropped(x: Tensor, axes: Sequence[int]) -> Tensor:
     return x.reshape([n for k, n in enumerate(x.shape) if k not in axes])
 
 
-@rule("ArgMax")
-def arg_max(x: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
-    return place_of(x, Op.MAX, axis, keepdims, select_last_index)
-
-
-@rule("ArgMin")
-def arg_min(x: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
-    return place_of(x, Op.MIN, axis, keepdims, select_last_index)
-
-
-def place_of(x: Tensor, op: Op, axis: int, keepdims: int = 1, last: int = 0) -> Tensor:
+def place_of(
+    op: Op, x: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0
+) -> Tensor:
     """The first or last position along an axis of its extreme, as int64."""
     at = axis_of(axis, x.ndim)
     found = x == x.reduce(op, at)
     places, size = positions(x, at), x.shape[at]
-    if last:
+    if select_last_index:
         result = found.where(places, full((), -1, dtypes.int64)).reduce(Op.MAX, at)
     else:
         result = found.where(places, full((), size, dtypes.int64)).reduce(Op.MIN, at)
     return result if keepdims else dropped(result, [at])
 
 
-@rule("CumSum", known=(1,))
-def running_sum(x: Tensor, axis: Array, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
-    return running(x, Op.ADD, 0, int(axis.reshape(())), exclusive, reverse)
+rule("ArgMax")(partial(place_of, Op.MAX))
+rule("ArgMin")(partial(place_of, Op.MIN))
 
 
-@rule("CumProd", known=(1,))
-def running_product(x: Tensor, axis: Array, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
-    return running(x, Op.MUL, 1, int(axis.reshape(())), exclusive, reverse)
-
-
-def running(x: Tensor, op: Op, identity: int, axis: int, exclusive: int, reverse: int) -> Tensor:
+def running(
+    op: Op, identity: int, x: Tensor, axis: Array, *, exclusive: int = 0, reverse: int = 0
+) -> Tensor:
     """The folds of the first 1, 2, ... elements along an axis, over a square of its elements."""
-    at = axis_of(axis, x.ndim)
+    at = axis_of(int(axis.reshape(())), x.ndim)
     size = x.shape[at]
     count_of(size * size)
     here, there = counted(size)[:, None], counted(size)
@@ -135,6 +121,10 @@ def running(x: Tensor, op: Op, identity: int, axis: int, exclusive: int, reverse
     square = constant(taken).where(columns.reshape(*columns.shape[:-1], 1, size), identity)
     folds = dropped(square.reduce(op, square.ndim - 1), [square.ndim - 1])
     return folds.permute(*range(at), x.ndim - 1, *range(at, x.ndim - 1))
+
+
+rule("CumSum", known=(1,))(partial(running, Op.ADD, 0))
+rule("CumProd", known=(1,))(partial(running, Op.MUL, 1))
 
 
 @rule("TopK", since=10, known=(1,))
@@ -176,22 +166,18 @@ def log_softmax(x: Tensor, *, axis: int = -1) -> Tensor:
 @rule("Hardmax", since=13)
 def hardmax(x: Tensor, *, axis: int = -1) -> Tensor:
     at = axis_of(axis, x.ndim)
-    return (positions(x, at) == place_of(x, Op.MAX, at)).cast(x.dtype)
+    return (positions(x, at) == place_of(Op.MAX, x, axis=at)).cast(x.dtype)
 
 
-def _enter_rows() -> None:
+def of_rows(apply: Callable[..., Tensor], x: Tensor, *, axis: int = 1) -> Tensor:
     """Before version 13 these were over all axes from one on."""
-    for name, apply in (("Softmax", softmax), ("LogSoftmax", log_softmax), ("Hardmax", hardmax)):
-
-        def of_rows(x: Tensor, *, axis: int = 1, apply: Callable[..., Tensor] = apply) -> Tensor:
-            cut = axis_of(axis, x.ndim)
-            rows = x.reshape(math.prod(x.shape[:cut]), math.prod(x.shape[cut:]))
-            return apply(rows, axis=1).reshape(x.shape)
-
-        rule(name)(of_rows)
+    cut = axis_of(axis, x.ndim)
+    rows = x.reshape(math.prod(x.shape[:cut]), math.prod(x.shape[cut:]))
+    return apply(rows, axis=1).reshape(x.shape)
 
 
-_enter_rows()
+for name, apply in (("Softmax", softmax), ("LogSoftmax", log_softmax), ("Hardmax", hardmax)):
+    rule(name)(partial(of_rows, apply))
 
 
 @rule("LpNormalization")

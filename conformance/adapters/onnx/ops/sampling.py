@@ -12,8 +12,14 @@ from operator import add, and_, or_
 import numpy as np
 
 from uop.conformance.adapters.onnx.ops.elementwise import clip
-from uop.conformance.adapters.onnx.ops.frame import Spatial
-from uop.conformance.adapters.onnx.ops.views import axes_of, ints, over_channels, picked, strides_of
+from uop.conformance.adapters.onnx.ops.views import (
+    Spatial,
+    axes_of,
+    ints,
+    over_channels,
+    picked,
+    strides_of,
+)
 from uop.conformance.adapters.onnx.rules import constant, count_of, counted, rule
 from uop.conformance.adapters.tensors import along, floor, in_float32, nearest_even
 from uop.interpreter.numeric.storage import Array, np_dtype
