@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
 
 from uop.compiler.validity import identity
-from uop.interpreter.numeric.storage import Array, constant
+from uop.interpreter.numeric.storage import Array, constant, np_dtype
 from uop.spec.args import ConstArg, arg_of
-from uop.spec.dtype import DType
+from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
@@ -86,6 +88,49 @@ class Builder(ABC, Generic[V]):
         is in range.
         """
         raise UnsupportedError("the library has no INDEX by data")
+
+
+class Typed(Protocol):
+    """A value that knows its dtype and shape."""
+
+    @property
+    def dtype(self) -> DType: ...
+
+    @property
+    def shape(self) -> Shape: ...
+
+
+W = TypeVar("W", bound=Typed)
+LN2 = 0.6931471805599453
+
+
+class GraphBuilder(Builder[W]):
+    """A builder for a language that has floor, ceil and log, but no TRUNC, EXP2 and LOG2."""
+
+    @abstractmethod
+    def cast(self, x: W, dtype: DType) -> W:
+        """x itself where it has the dtype."""
+
+    @abstractmethod
+    def function(self, name: str, x: W) -> W:
+        """`floor`, `ceil` or `log`."""
+
+    def composed(self, op: Op, x: W) -> W:
+        """TRUNC, EXP2 and LOG2; of narrow floats by way of float32."""
+        if op is not Op.TRUNC and x.dtype.itemsize < 4:
+            return self.cast(self.composed(op, self.cast(x, dtypes.float32)), x.dtype)
+        if op is Op.EXP2:
+            return self.elementwise(Op.POW, x.dtype, [self.full(2, x), x])
+        if op is Op.LOG2:
+            return self.elementwise(Op.DIV, x.dtype, [self.function("log", x), self.full(LN2, x)])
+        below = self.elementwise(Op.CMPLT, dtypes.bool, [x, self.full(0, x)])
+        up, down = self.function("ceil", x), self.function("floor", x)
+        return self.elementwise(Op.WHERE, x.dtype, [below, up, down])
+
+    def full(self, value: float, like: W) -> W:
+        """A constant of the dtype and shape of another value."""
+        one = self.const(np.asarray(value).astype(np_dtype(like.dtype)), like.dtype)
+        return self.broadcast(one, like.shape) if like.shape else one
 
 
 def identity_of(op: Op, dtype: DType) -> Array:

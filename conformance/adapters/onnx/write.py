@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from uop.conformance.adapters.builder import Builder
+from uop.conformance.adapters.builder import GraphBuilder
 from uop.conformance.adapters.onnx.dtypes import element_of
 from uop.conformance.adapters.onnx.graph import Graph, Tensor, Written, model
 from uop.conformance.adapters.onnx.schemas import Takes, of_schemas
 from uop.conformance.adapters.walk import build, values_of
-from uop.interpreter.numeric.storage import Array, np_dtype
+from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import INTS, DType, Kind, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
@@ -45,7 +45,6 @@ COMPOSES = {
     Op.LOG2: frozenset({Op.DIV}),
     Op.TRUNC: frozenset({Op.CMPLT, Op.WHERE}),
 }
-LN2 = 0.6931471805599453
 LAST, BEFORE_FIRST = -1, np.iinfo(np.int64).min
 
 
@@ -66,7 +65,7 @@ def written(root: UOp, builder: OnnxBuilder) -> Written:
     return builder.graph.written(build(values_of(root), builder))
 
 
-class OnnxBuilder(Builder[Tensor]):
+class OnnxBuilder(GraphBuilder[Tensor]):
     """Appends nodes to a graph."""
 
     partial = frozenset({Op.CDIV, Op.CMOD})
@@ -119,7 +118,7 @@ class OnnxBuilder(Builder[Tensor]):
         return self._moved("Concat", rows, (len(xs), *xs[0].shape), axis=0)
 
     def take(self, x: Tensor, axis: int, index: Tensor) -> Tensor:
-        row = self._cast(index, dtypes.int64)
+        row = self.cast(index, dtypes.int64)
         shape = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
         return self._moved("Gather", [x], shape, row, axis=axis)
 
@@ -128,8 +127,8 @@ class OnnxBuilder(Builder[Tensor]):
         if x.dtype is dtypes.bool:
             op = {Op.ADD: Op.MAX, Op.MUL: Op.MIN}.get(op, op)
         by = self._carrier(FOLDS[op], x.dtype, _exact(op, x.dtype))
-        inputs = self._cast(x, by), self.graph.ints(axes)
-        return self._cast(self.graph.node(FOLDS[op], inputs, by, shape, keepdims=1), x.dtype)
+        inputs = self.cast(x, by), self.graph.ints(axes)
+        return self.cast(self.graph.node(FOLDS[op], inputs, by, shape, keepdims=1), x.dtype)
 
     def bitcast(self, x: Tensor, dtype: DType, shape: Shape) -> Tensor:
         """An element of other size is split or joined by shifts; a bool is converted."""
@@ -144,7 +143,7 @@ class OnnxBuilder(Builder[Tensor]):
     def elementwise(self, op: Op, dtype: DType, xs: Sequence[Tensor]) -> Tensor:
         x = xs[0]
         if op is Op.CAST:
-            return self._cast(x, dtype)
+            return self.cast(x, dtype)
         if op is Op.WHERE:
             return self._moved("Where", xs[1:], xs[1].shape, condition=xs[:1])
         if x.dtype is dtypes.bool and op in ON_BOOL:
@@ -153,74 +152,58 @@ class OnnxBuilder(Builder[Tensor]):
             same = self.elementwise(Op.CMPEQ, dtypes.bool, xs)
             return self.graph.node("Not", [same], dtypes.bool, x.shape)
         if DECLARATIONS[op].is_shift:
-            return self._shifted(op, x, self._cast(xs[1], x.dtype))
+            return self._shifted(op, x, self.cast(xs[1], x.dtype))
         if op in (Op.TRUNC, Op.EXP2, Op.LOG2):
-            return self._function(op, x)
+            return self.composed(op, x)
         name = COMPARISONS.get(op) or ARITHMETIC[op]
         by = self._carrier(name, x.dtype, _exact(op, x.dtype))
         gives = dtypes.bool if op in COMPARISONS else by
         extra = {"fmod": 1} if op is Op.CMOD else {}
-        made = self.graph.node(name, [self._cast(s, by) for s in xs], gives, x.shape, **extra)
-        return made if op in COMPARISONS else self._cast(made, x.dtype)
+        made = self.graph.node(name, [self.cast(s, by) for s in xs], gives, x.shape, **extra)
+        return made if op in COMPARISONS else self.cast(made, x.dtype)
 
-    def _function(self, op: Op, x: Tensor) -> Tensor:
-        """TRUNC, EXP2 and LOG2, which ONNX lacks; narrow floats by way of float32."""
-        if op is not Op.TRUNC and x.dtype.itemsize < 4:
-            return self._cast(self._function(op, self._cast(x, dtypes.float32)), x.dtype)
-        if op is Op.EXP2:
-            return self.elementwise(Op.POW, x.dtype, [self._full(2, x), x])
-        if op is Op.LOG2:
-            log = self._unary("Log", x)
-            return self.elementwise(Op.DIV, x.dtype, [log, self._full(LN2, x)])
-        below = self.elementwise(Op.CMPLT, dtypes.bool, [x, self._full(0, x)])
-        parts = [below, self._unary("Ceil", x), self._unary("Floor", x)]
-        return self.elementwise(Op.WHERE, x.dtype, parts)
-
-    def _unary(self, name: str, x: Tensor) -> Tensor:
+    def function(self, name: str, x: Tensor) -> Tensor:
+        name = name.capitalize()
         by = self._carrier(name, x.dtype, wider(x.dtype))
-        return self._cast(self.graph.node(name, [self._cast(x, by)], by, x.shape), x.dtype)
+        return self.cast(self.graph.node(name, [self.cast(x, by)], by, x.shape), x.dtype)
 
     def _shifted(self, op: Op, x: Tensor, count: Tensor) -> Tensor:
         """BitShift is for unsigned dtypes: a negative value is shifted right as its complement."""
         if op is Op.SHR and x.dtype.is_signed:
-            below = self.elementwise(Op.CMPLT, dtypes.bool, [x, self._full(0, x)])
-            sign = self.elementwise(Op.WHERE, x.dtype, [below, self._full(-1, x), self._full(0, x)])
-            other = self._cast(self.elementwise(Op.XOR, x.dtype, [x, sign]), unsigned(x.dtype))
-            moved = self._cast(self._shifted(op, other, self._cast(count, other.dtype)), x.dtype)
+            below = self.elementwise(Op.CMPLT, dtypes.bool, [x, self.full(0, x)])
+            sign = self.elementwise(Op.WHERE, x.dtype, [below, self.full(-1, x), self.full(0, x)])
+            other = self.cast(self.elementwise(Op.XOR, x.dtype, [x, sign]), unsigned(x.dtype))
+            moved = self.cast(self._shifted(op, other, self.cast(count, other.dtype)), x.dtype)
             return self.elementwise(Op.XOR, x.dtype, [moved, sign])
         ways = [d for d in _exact(op, x.dtype) if not d.is_signed]
         by = self._carrier("BitShift", x.dtype, ways)
-        inputs = self._cast(x, by), self._cast(count, by)
+        inputs = self.cast(x, by), self.cast(count, by)
         direction = "LEFT" if op is Op.SHL else "RIGHT"
         made = self.graph.node("BitShift", inputs, by, x.shape, direction=direction)
-        return self._cast(made, x.dtype)
+        return self.cast(made, x.dtype)
 
     def _split(self, x: Tensor, part: DType) -> Tensor:
         """The parts of unsigned integers, the lowest first, along a new last axis."""
         rows = []
         for k in range(x.dtype.bits // part.bits):
-            moved = self._shifted(Op.SHR, x, self._full(k * part.bits, x)) if k else x
-            rows.append(self.reshape(self._cast(moved, part), (*x.shape, 1)))
+            moved = self._shifted(Op.SHR, x, self.full(k * part.bits, x)) if k else x
+            rows.append(self.reshape(self.cast(moved, part), (*x.shape, 1)))
         shape = (*x.shape, len(rows))
         return self._moved("Concat", rows, shape, axis=len(x.shape))
 
     def _joined(self, x: Tensor, whole: DType) -> Tensor:
         """The inverse of `_split`."""
         *outer, count = x.shape
-        start, total = [0] * len(outer), self._full(0, Tensor("", whole, tuple(outer)))
+        start, total = [0] * len(outer), self.full(0, Tensor("", whole, tuple(outer)))
         for k in range(count):
             part = self.shrink(x, [*start, k], [*outer, k + 1])
-            part = self._cast(self.reshape(part, tuple(outer)), whole)
+            part = self.cast(self.reshape(part, tuple(outer)), whole)
             if k:
-                part = self._shifted(Op.SHL, part, self._full(k * x.dtype.bits, part))
+                part = self._shifted(Op.SHL, part, self.full(k * x.dtype.bits, part))
             total = self.elementwise(Op.OR, whole, [total, part])
         return total
 
-    def _full(self, value: float, like: Tensor) -> Tensor:
-        one = self.const(np.asarray(value).astype(np_dtype(like.dtype)), like.dtype)
-        return self.broadcast(one, like.shape) if like.shape else one
-
-    def _cast(self, x: Tensor, dtype: DType) -> Tensor:
+    def cast(self, x: Tensor, dtype: DType) -> Tensor:
         """CAST; a float that does not fit fp8 becomes NaN or an infinity."""
         if x.dtype is dtype:
             return x
@@ -232,7 +215,7 @@ class OnnxBuilder(Builder[Tensor]):
     def _bitcast(self, x: Tensor, dtype: DType) -> Tensor:
         """Another dtype of one size; a CAST between integers wraps, and a bool is a number."""
         if not x.dtype.is_float and not dtype.is_float:
-            return self._cast(x, dtype)
+            return self.cast(x, dtype)
         self._need("BitCast", x.dtype)
         self._need("BitCast", dtype)
         return self.graph.node("BitCast", [x], dtype, x.shape, to=element_of(dtype))
@@ -251,9 +234,9 @@ class OnnxBuilder(Builder[Tensor]):
         by = self._carrier(name, dtype, wrapping(bits))
         if by is dtype:
             return self.graph.node(name, [*condition, *xs, *rest], dtype, shape, **has)
-        carried = [self._cast(self._bitcast(x, bits), by) for x in xs]
+        carried = [self.cast(self._bitcast(x, bits), by) for x in xs]
         made = self.graph.node(name, [*condition, *carried, *rest], by, shape, **has)
-        return self._bitcast(self._cast(made, bits), dtype)
+        return self._bitcast(self.cast(made, bits), dtype)
 
     def _carrier(self, name: str, dtype: DType, ways: Sequence[DType]) -> DType:
         """The dtype in which an op of ONNX is computed."""

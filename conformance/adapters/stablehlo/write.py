@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from uop.conformance.adapters.builder import Builder, identity_of
+from uop.conformance.adapters.builder import GraphBuilder, identity_of
 from uop.conformance.adapters.stablehlo.flat import (
     Flat,
     FlatOp,
@@ -35,7 +35,6 @@ DIRECTIONS: Mapping[Op, str] = {
     **{Op.CMPGT: "GT", Op.CMPGE: "GE", Op.CMPLE: "LE"},
 }
 FOLDS: Mapping[Op, str] = {op: SAME[op] for op in (Op.ADD, Op.MUL, Op.MAX, Op.MIN)}
-LN2 = 0.6931471805599453
 
 
 def to_stablehlo(root: UOp) -> str:
@@ -56,7 +55,7 @@ def to_flat(root: UOp) -> Flat:
     return builder.program(build(values, builder))
 
 
-class FlatBuilder(Builder[FlatTensor]):
+class FlatBuilder(GraphBuilder[FlatTensor]):
     """Appends flat ops; a constant is made once."""
 
     partial = frozenset({Op.CDIV, Op.CMOD})
@@ -137,10 +136,10 @@ class FlatBuilder(Builder[FlatTensor]):
         if x.dtype is dtype:
             return x
         if x.dtype is dtypes.bool:
-            return self.bitcast(self._convert(x, dtypes.uint8), dtype, shape)
+            return self.bitcast(self.cast(x, dtypes.uint8), dtype, shape)
         if dtype is dtypes.bool:
             bytes_ = x if x.dtype is dtypes.uint8 else self.bitcast(x, dtypes.uint8, shape)
-            return self._convert(bytes_, dtype)
+            return self.cast(bytes_, dtype)
         old, new = x.dtype.itemsize, dtype.itemsize
         if old > new:
             split = self.add("bitcast_convert", [x], dtype, (*x.shape, old // new))
@@ -156,33 +155,18 @@ class FlatBuilder(Builder[FlatTensor]):
             has = {"direction": DIRECTIONS[op], "type": kind}
             return self.add("compare", xs, dtype, x.shape, **has)
         if DECLARATIONS[op].is_shift:
-            xs = x, self._convert(xs[1], dtype)
+            xs = x, self.cast(xs[1], dtype)
         if op in SAME:
             return self.add(SAME[op], xs, dtype, x.shape)
         if op is Op.SHR:
             kind = "arithmetic" if dtype.is_signed else "logical"
             return self.add(f"shift_right_{kind}", xs, dtype, x.shape)
-        return self._composed(op, x)
+        return self.composed(op, x)
 
-    def _composed(self, op: Op, x: FlatTensor) -> FlatTensor:
-        """TRUNC, EXP2 and LOG2, which StableHLO lacks; narrow floats by way of float32."""
-        if op is not Op.TRUNC and x.dtype.itemsize < 4:
-            wide = self._composed(op, self._convert(x, dtypes.float32))
-            return self._convert(wide, x.dtype)
-        if op is Op.EXP2:
-            return self.add("power", [self._full(2, x), x], x.dtype, x.shape)
-        if op is Op.LOG2:
-            log = self.add("log", [x], x.dtype, x.shape)
-            return self.add("divide", [log, self._full(LN2, x)], x.dtype, x.shape)
-        below = self.elementwise(Op.CMPLT, dtypes.bool, [x, self._full(0, x)])
-        up, down = (self.add(name, [x], x.dtype, x.shape) for name in ("ceil", "floor"))
-        return self.add("select", [below, up, down], x.dtype, x.shape)
+    def function(self, name: str, x: FlatTensor) -> FlatTensor:
+        return self.add(name, [x], x.dtype, x.shape)
 
-    def _full(self, value: float, like: FlatTensor) -> FlatTensor:
-        one = self.const(np.asarray(value).astype(np_dtype(like.dtype)), like.dtype)
-        return self.broadcast(one, like.shape) if like.shape else one
-
-    def _convert(self, x: FlatTensor, dtype: DType) -> FlatTensor:
+    def cast(self, x: FlatTensor, dtype: DType) -> FlatTensor:
         return x if x.dtype is dtype else self.add("convert", [x], dtype, x.shape)
 
     def take(self, x: FlatTensor, axis: int, index: FlatTensor) -> FlatTensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from operator import invert
 
 import numpy as np
 
@@ -32,27 +33,21 @@ from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 
+UNLIKE = (Op.CAST, Op.CDIV, Op.CMOD, Op.DIV, Op.NOT, Op.SHL)
+"""Ops whose op of StableHLO has a rule of its own."""
 BITWISE = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
 
-def _enter_tables() -> None:
-    for op, name in SAME.items():
-        if op not in (Op.CAST, Op.CDIV, Op.CMOD, Op.DIV, Op.NOT, Op.SHL):
-            RULES[name] = partial(_same, op=op)
-    for name, apply in FLOATS.items():
-        RULES[name] = partial(_composed, apply=apply)
-
-
-def _composed(call: Call, apply: Callable[..., Tensor]) -> Tensor:
-    return in_float32(apply, *call.inputs)
-
-
-def _same(call: Call, op: Op) -> Tensor:
+def _same(op: Op, call: Call) -> Tensor:
     """An op of ours, which may be declared on fewer dtypes: a power of integers has no image."""
     dtype = call.inputs[-1].dtype
     if dtype not in (*DECLARATIONS[op].dtypes,):
         raise UnsupportedError(f"of {dtype.name}")
     return Tensor.of(op, *call.inputs)
+
+
+def _composed(apply: Callable[..., Tensor], call: Call) -> Tensor:
+    return apply(*call.inputs)
 
 
 @rule("divide")
@@ -65,11 +60,6 @@ def remainder(call: Call) -> Tensor:
     if call.dtype.is_float:
         raise UnsupportedError(f"of {call.dtype.name}")
     return Tensor.of(Op.CMOD, *call.inputs)
-
-
-@rule("not")
-def invert(call: Call) -> Tensor:
-    return ~call.inputs[0]
 
 
 @rule("compare")
@@ -112,12 +102,6 @@ def iota(call: Call) -> Tensor:
     return along(positions(call.shape[axis], call.dtype), axis, len(call.shape)).expand(call.shape)
 
 
-@rule("clamp")
-def clamp(call: Call) -> Tensor:
-    low, x, high = call.inputs
-    return Tensor.of(Op.MIN, x.maximum(low), high)
-
-
 @rule("shift_left", "shift_right_logical", "shift_right_arithmetic")
 def shift(call: Call) -> Tensor:
     """A count of all bits or more leaves what fills: copies of the sign, or zeros."""
@@ -131,27 +115,6 @@ def shift(call: Call) -> Tensor:
     if name == "shift_left":
         return inside.where(x << count, 0)
     return inside.where((x.bitcast(unsigned) >> count).bitcast(x.dtype), 0)
-
-
-@rule("abs")
-def absolute(call: Call) -> Tensor:
-    return abs(call.inputs[0])
-
-
-@rule("chlo.square")
-def square(call: Call) -> Tensor:
-    return call.inputs[0] * call.inputs[0]
-
-
-@rule("sign")
-def sign(call: Call) -> Tensor:
-    return sign_of(call.inputs[0])
-
-
-@rule("is_finite")
-def is_finite(call: Call) -> Tensor:
-    x = call.inputs[0]
-    return x - x == 0
 
 
 @rule("popcnt")
@@ -247,5 +210,19 @@ FLOATS: dict[str, Callable[..., Tensor]] = {
     "tanh": tanh,
 }
 """Compositions of ops on floats."""
-
-_enter_tables()
+PLAIN: dict[str, Callable[..., Tensor]] = {
+    "abs": abs,
+    "chlo.square": lambda x: x * x,
+    "clamp": lambda low, x, high: Tensor.of(Op.MIN, x.maximum(low), high),
+    "is_finite": lambda x: x - x == 0,
+    "not": invert,
+    "sign": sign_of,
+}
+"""Compositions of ops on any dtype."""
+RULES.update(
+    {
+        **{name: partial(_same, op) for op, name in SAME.items() if op not in UNLIKE},
+        **{name: partial(_composed, partial(in_float32, apply)) for name, apply in FLOATS.items()},
+        **{name: partial(_composed, apply) for name, apply in PLAIN.items()},
+    }
+)
