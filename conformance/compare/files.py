@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uop.conformance.checks import require_files
-from uop.conformance.compare.badge import badge
-from uop.conformance.compare.columns import columns
+from uop.conformance.compare.columns import badge, columns
 from uop.conformance.compare.disagreements import Disagreement, disagreements, fail_somewhere
 from uop.conformance.compare.matrix import MARKS, Choice, choices, matrix
-from uop.conformance.compare.options import compare_command
 from uop.conformance.compare.page import page
 from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.report.files import in_names, write_file
@@ -20,6 +18,7 @@ from uop.conformance.report.html.markup import in_decimals, shortened
 from uop.conformance.report.html.page_cells import WHOLE
 from uop.conformance.report.html.page_failures import title_of
 from uop.conformance.report.model import Report
+from uop.conformance.run.commands import compare_command
 
 
 @dataclass(frozen=True, slots=True)

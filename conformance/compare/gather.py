@@ -11,12 +11,12 @@ from typing import Any
 from uop.conformance.backends import COMMAND
 from uop.conformance.checks import OptionError
 from uop.conformance.compare.disagreements import MOST, disagreements
-from uop.conformance.compare.options import SELECTING
 from uop.conformance.native import check_native
 from uop.conformance.report.format import read_report
 from uop.conformance.report.model import Failure, Report, Tried, Vote
 from uop.conformance.report.options import ReportedOptions, in_words
 from uop.conformance.report.terminal import Display
+from uop.conformance.run.commands import SELECTING
 from uop.conformance.run.conform import Conformance, Poll, Reports, checked_for, reports_of
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool

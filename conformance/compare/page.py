@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
-from uop.conformance.compare.badge import badge
-from uop.conformance.compare.columns import Column, columns
+from uop.conformance.compare.columns import Column, badge, columns
 from uop.conformance.compare.disagreements import (
     MOST,
     Answer,
@@ -16,7 +15,6 @@ from uop.conformance.compare.disagreements import (
     fail_somewhere,
 )
 from uop.conformance.compare.matrix import MARKS, NOT_SEEN, Choice, Square, State, choices, matrix
-from uop.conformance.compare.options import compare_command
 from uop.conformance.judging.verdict import Status
 from uop.conformance.report.html.markup import (
     Html,
@@ -33,7 +31,7 @@ from uop.conformance.report.html.page_failures import title_of
 from uop.conformance.report.model import Report, counted
 from uop.conformance.report.text import skipped_lines
 from uop.conformance.report.vote import AS_EXPECTED
-from uop.conformance.run.commands import case_command
+from uop.conformance.run.commands import case_command, compare_command
 from uop.conformance.suite.case import ALL_LEVELS
 from uop.spec.latitude import KNOBS
 

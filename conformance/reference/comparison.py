@@ -8,8 +8,7 @@ from itertools import zip_longest
 from uop.conformance.reference.answers.specials import special_values
 from uop.conformance.reference.find import Subject
 from uop.conformance.reference.page import Page, page_of
-from uop.conformance.reference.section import Section
-from uop.conformance.reference.words import field_words, latitude_words, rule_words
+from uop.conformance.reference.words import Section, field_words, latitude_words, rule_words
 from uop.spec.latitude import EXACT
 from uop.spec.registry import OpDef
 

@@ -25,17 +25,15 @@ from pathlib import Path
 from uop.compiler.pipeline import compile
 from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
-from uop.conformance.reference.cells import cells_svg
+from uop.conformance.compare.matrix import MARKS, State
 from uop.conformance.reference.examples import Example
 from uop.conformance.reference.find import Conditions, Words, conditions, find, rule_names
 from uop.conformance.reference.glossary import LEGEND, chapters, legend
 from uop.conformance.reference.grammar import GRAMMAR, grammar
-from uop.conformance.reference.judged import Systems, judged_section, matrix_of
 from uop.conformance.reference.page import FINDINGS, Page, op_page, page_of, rule_page, words_page
-from uop.conformance.reference.pictures import PICTURES, pictures
+from uop.conformance.reference.pictures import PICTURES, cells_svg, pictures
 from uop.conformance.reference.places import slug
-from uop.conformance.reference.section import Section
-from uop.conformance.reference.words import field_words
+from uop.conformance.reference.words import Section, field_words
 from uop.spec.conditions.clauses import OF_ALL_OPS
 from uop.spec.distribution import load_additions
 from uop.spec.documents.decisions import decisions
@@ -77,6 +75,10 @@ PATH = re.compile(r"\b(?:docs|spec)/[\w/-]+\.md")
 RULES = "rules.md"
 LABELS = "labels.md"
 EDITED, DOCUMENTS = "editions.md", "documents.md"
+STATES = {mark: state for state, mark in MARKS.items()}
+Systems = Mapping[str, str]
+"""The square of each system."""
+FAILS = MARKS[State.FAILS]
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -360,6 +362,33 @@ def _args() -> str:
             rows.append((f"[{op.name}]({op.name}.md)", f"`{json.dumps(written)}`", fields))
     table = _table(("op", "an example", "fields"), rows)
     return "\n".join([f"{HEAD}{_head('args')}", *table, ""])
+
+
+def matrix_of(page: str) -> dict[str, Systems]:
+    """The squares of each row of the page's table of ops."""
+    rows = [[c.strip() for c in line.split("|")[1:-1]] for line in page.splitlines()]
+    start = next(k for k, row in enumerate(rows) if row[:1] == ["op"])
+    head = rows[start][1:]
+    end = next(k for k in range(start, len(rows)) if not rows[k])
+    return {row[0]: dict(zip(head, row[1:], strict=True)) for row in rows[start + 2 : end]}
+
+
+def judged_section(systems: Systems) -> Section:
+    """What each system does with an op, those that fail first."""
+    by_text: dict[str, list[str]] = {}
+    for name, square in sorted(systems.items(), key=lambda item: not item[1].startswith(FAILS)):
+        by_text.setdefault(_words(square), []).append(name)
+    table = tuple((" ".join(names), text) for text, names in by_text.items())
+    return Section("Judged systems", ("system", "with this op"), table)
+
+
+def _words(square: str) -> str:
+    """`fails 2 of 37 programs` for a failure, else the state alone."""
+    mark, _, numbers = square.partition(" ")
+    if mark != FAILS:
+        return STATES[mark]
+    failed, _, programs = numbers.partition("/")
+    return f"{STATES[mark]} {failed} of {programs} programs"
 
 
 if __name__ == "__main__":

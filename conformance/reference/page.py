@@ -12,8 +12,7 @@ from typing import TypeVar, cast
 
 from uop.conformance.finding_systems import SYSTEMS
 from uop.conformance.judging.storage import from_literal
-from uop.conformance.reference.answers.knobs import knob_sections, knobs_of
-from uop.conformance.reference.answers.specials import special_values
+from uop.conformance.reference.answers.specials import knob_sections, knobs_of, special_values
 from uop.conformance.reference.examples import Example, example_of, readings
 from uop.conformance.reference.find import (
     CompilerRule,
@@ -27,8 +26,8 @@ from uop.conformance.reference.find import (
     words_of,
 )
 from uop.conformance.reference.glossary import Legend, Term, chapters, legend
-from uop.conformance.reference.section import Section
 from uop.conformance.reference.words import (
+    Section,
     latitude_words,
     property_words,
     signature,

@@ -1,9 +1,9 @@
-"""Describes the declaration of an op: its signature, the rules of its properties, its latitude."""
+"""Words of pages: sections, and of an op its signature, the rules of its properties, latitude."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from enum import Enum
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -98,3 +98,14 @@ def _sentence(declaration: OpDef, dtype: DType) -> str:
 
 def _decimal(latitude: Ulp, dtype: DType) -> str:
     return f"{float(latitude.budget(dtype)):g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a page: a table with its header, or code, or a paragraph."""
+
+    title: str
+    header: tuple[str, ...] = ()
+    table: tuple[tuple[str, ...], ...] = ()
+    code: str = ""
+    text: str = ""

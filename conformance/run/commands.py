@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import fields, replace
 
 from uop.conformance.backends import COMMAND
 from uop.conformance.checks import KNOWN_FILE, STRICT
-from uop.conformance.report.options import ReportedOptions
+from uop.conformance.report.options import ReportedOptions, in_words
 from uop.conformance.suite.case import EFFORTS, FUZZ
+
+OPTIONS = {
+    "levels": "--level",
+    "ops": "--op",
+    "dtypes": "--dtype",
+    "skip_ops": "--skip-op",
+    "skip_dtypes": "--skip-dtype",
+    "seed": "--seed",
+    "examples": "--examples",
+    "effort": "--effort",
+    "seconds": "--time",
+}
+"""The options of the command line, by their fields."""
+SELECTING = (*OPTIONS, "cases", "folder")
+"""The fields of the options of a report that choose its cases."""
 
 
 def uop_command(*words: object) -> str:
@@ -81,3 +97,12 @@ def conform_command(options: ReportedOptions, *words: object) -> str:
 def _timeout(options: ReportedOptions) -> list[str]:
     """The option --timeout, if the run had one."""
     return [] if options.timeout is None else ["--timeout", f"{options.timeout:.10g}"]
+
+
+def compare_command(names: Iterable[str], options: ReportedOptions) -> str:
+    """The command that judges these backends again by the same cases."""
+    plain = {field.name: field.default for field in fields(ReportedOptions)}
+    values = {name: getattr(options, name) for name in OPTIONS}
+    chosen = {name: value for name, value in values.items() if value != plain[name]}
+    words = (word for name, value in chosen.items() for word in (OPTIONS[name], in_words(value)))
+    return uop_command("compare", *names, *words)

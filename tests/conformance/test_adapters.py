@@ -15,7 +15,7 @@ from uop.conformance import backends
 from uop.conformance.adapters import Builder, JointBackend, backend, build, identity_of, values_of
 from uop.conformance.adapters.backend import bisect
 from uop.conformance.adapters.compositions import compositions
-from uop.conformance.adapters.onnx import package
+from uop.conformance.adapters.onnx import library
 from uop.conformance.backends import tinygrad_library
 from uop.conformance.judging.compare import compare
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
@@ -392,6 +392,6 @@ def test_a_backend_without_its_library_says_what_to_install(
 
     for importing in (backend, tinygrad_library):
         monkeypatch.setattr(importing, "import_module", missing)
-    package.onnx.cache_clear()
+    library.onnx.cache_clear()
     with pytest.raises(UnsupportedError, match=rf'pip install "uop\[{EXTRAS[name]}\]"'):
         backends.load(name).hello()

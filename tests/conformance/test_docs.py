@@ -22,11 +22,12 @@ from uop.conformance.reference.docs import (
     decision_slug,
     files,
     formulas,
+    judged_section,
+    matrix_of,
     stale,
     write,
 )
 from uop.conformance.reference.find import find
-from uop.conformance.reference.judged import judged_section, matrix_of
 from uop.conformance.reference.places import DECISIONS, address_of, anchor
 from uop.conformance.report.text import figures_line
 from uop.spec.documents.decisions import decisions

@@ -16,7 +16,7 @@ from conftest import Run
 from packaging.requirements import Requirement
 from reports import PASSED, SKIPPED, report
 
-from uop.conformance.adapters.onnx import package
+from uop.conformance.adapters.onnx import library as onnx_library
 from uop.conformance.adapters.stablehlo import library
 from uop.conformance.backends import tinygrad_library
 from uop.conformance.backends.attempt import DRIVER, place_in_adapter
@@ -267,7 +267,7 @@ PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 STATED = {
     tinygrad_library.NAME: tinygrad_library.TESTED,
     "jax": library.TESTED,
-    "onnx": package.TESTED,
+    "onnx": onnx_library.TESTED,
     "onnxruntime": OnnxRuntimeBackend.tested,
     OpenVINOBackend.distribution: OpenVINOBackend.tested,
     TVMBackend.distribution: TVMBackend.tested,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from uop import Op, Tensor, evaluate, from_onnx, to_onnx
-from uop.conformance.adapters.onnx import package
+from uop.conformance.adapters.onnx import library
 from uop.conformance.adapters.onnx.ops.activations import UNARY
 from uop.conformance.adapters.onnx.walk import NodeError
 from uop.conformance.checks import OptionError
@@ -209,13 +209,13 @@ def test_a_window_must_fit() -> None:
 def test_without_the_package_the_error_has_the_line_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(package, "PARTS", ("no_such_part",))
-    package.onnx.cache_clear()
+    monkeypatch.setattr(library, "PARTS", ("no_such_part",))
+    library.onnx.cache_clear()
     try:
         with pytest.raises(UnsupportedError, match=r'pip install "uop\[onnx\]"'):
             from_onnx(b"")
     finally:
-        package.onnx.cache_clear()
+        library.onnx.cache_clear()
 
 
 def test_a_loop_is_written_out_and_its_branches_are_chosen() -> None:

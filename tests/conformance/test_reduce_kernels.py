@@ -33,11 +33,11 @@ from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.kernels import (
     fewer_effects,
     shorter_loops,
+    smaller_memory,
     smaller_nodes,
     with_constants,
 )
 from uop.conformance.shrink.lost import LOSSES
-from uop.conformance.shrink.memory import smaller_memory
 from uop.conformance.shrink.reduce import Candidate, is_computing
 from uop.conformance.shrink.repro import LEAST_WORK, find_cause
 from uop.conformance.suite.case import Batch, Case, CaseId

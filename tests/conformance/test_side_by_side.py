@@ -17,13 +17,11 @@ from comparisons import MISSING, TRIED, everything, failing, ran, seen
 from reports import CRASHED, FAILED, FAILURE, PASSED, SKIPPED, TEXT, WRONG, damaged, report
 
 from uop.conformance.checks import OptionError
-from uop.conformance.compare.badge import badge
-from uop.conformance.compare.columns import columns
+from uop.conformance.compare.columns import badge, columns
 from uop.conformance.compare.disagreements import Answer, disagreements
 from uop.conformance.compare.files import Files, markdown
 from uop.conformance.compare.gather import compared, without_times
 from uop.conformance.compare.matrix import MARKS, NOT_SEEN, Square, State, choices, matrix
-from uop.conformance.compare.options import compare_command
 from uop.conformance.compare.page import page
 from uop.conformance.compare.text import lines_of
 from uop.conformance.judging.lowering import LEAVES_OUT
@@ -31,6 +29,7 @@ from uop.conformance.judging.verdict import Status
 from uop.conformance.report.format import as_json, parse_report, read_report, report_text
 from uop.conformance.report.model import Report, VoteOutcome
 from uop.conformance.report.options import Origin
+from uop.conformance.run.commands import compare_command
 from uop.spec.errors import UopError
 
 SCHEMA = resources("uop.conformance.report").joinpath("uop-report-1.schema.json")

@@ -18,7 +18,7 @@ from uop.cli.suite.options import file_option
 if TYPE_CHECKING:
     from uop.conformance.reference.answers.call import Call
     from uop.conformance.reference.page import Page
-    from uop.conformance.reference.section import Section
+    from uop.conformance.reference.words import Section
     from uop.conformance.suite.own_cases import AnyCase, OwnCases
     from uop.spec.dtype import DType
 
@@ -174,7 +174,7 @@ def is_name(word: str) -> bool:
 
 def print_page(page: Page, address: str = "") -> None:
     """Print a page, and at its end its address in the manual."""
-    from uop.conformance.reference.section import Section
+    from uop.conformance.reference.words import Section
 
     lines = [page.title, *([f"  {page.lead}"] if page.lead else [])]
     for section in (*page.sections, *([Section("In the manual", text=address)] if address else [])):

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from uop.conformance.adapters.onnx.dtypes import element_of
-from uop.conformance.adapters.onnx.package import onnx
+from uop.conformance.adapters.onnx.library import element_of, onnx
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import DType, dtypes
 from uop.spec.registry import Shape

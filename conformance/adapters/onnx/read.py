@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uop.conformance.adapters.onnx import ops as ops
-from uop.conformance.adapters.onnx.dtypes import dtype_of, stored
-from uop.conformance.adapters.onnx.package import decode_error, onnx
+from uop.conformance.adapters.onnx.library import decode_error, dtype_of, onnx, stored
 from uop.conformance.adapters.onnx.rules import constant
 from uop.conformance.adapters.onnx.walk import ModelWalk, Scope
 from uop.conformance.checks import OptionError

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from uop.conformance.adapters.onnx.dtypes import stored
+from uop.conformance.adapters.onnx.library import stored
 from uop.interpreter.footprint import limit
 from uop.interpreter.numeric.storage import Array, to_bits
 from uop.spec.errors import UnsupportedError

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from uop.conformance.adapters.onnx.dtypes import array_of, element_of
-from uop.conformance.adapters.onnx.package import onnx
+from uop.conformance.adapters.onnx.library import array_of, element_of, onnx
 from uop.conformance.adapters.onnx.rules import (
     Body,
     Rule,

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from uop.conformance.adapters.builder import GraphBuilder
-from uop.conformance.adapters.onnx.dtypes import element_of
 from uop.conformance.adapters.onnx.graph import Graph, Tensor, Written, model
-from uop.conformance.adapters.onnx.schemas import Takes, of_schemas
+from uop.conformance.adapters.onnx.library import Takes, element_of, of_schemas
 from uop.conformance.adapters.walk import build, values_of
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import INTS, DType, Kind, dtypes

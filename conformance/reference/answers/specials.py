@@ -1,13 +1,14 @@
-"""Tables of what an op gives on special values, computed by the interpreter."""
+"""Tables of what an op gives on special values, and of the values and probes of a knob."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
 
-from uop.conformance.reference.section import Section
+from uop.conformance.profile.points import knob_points
+from uop.conformance.reference.words import Section
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted, NaN
@@ -16,8 +17,10 @@ from uop.interpreter.show import accepted_words, word
 from uop.interpreter.values import Value
 from uop.spec.args import DTypeArg, ReduceArg
 from uop.spec.dtype import DType, Kind, dtypes
+from uop.spec.latitude import KNOBS, STRICT
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
+from uop.spec.text.profile_text import knob_values
 from uop.spec.uop import UOp, param
 
 INF, NAN, LARGEST, LEAST = float("inf"), float("nan"), 3.4028234663852886e38, 2.0**-149
@@ -38,6 +41,8 @@ CAST_TARGETS = tuple(
     getattr(dtypes, name) for name in ("bool", "int8", "uint8", "float16", "bfloat16", "fp8e4m3")
 )
 FOLDED = ((1.0, NAN), (INF, -INF), (-0.0, -0.0), (-0.0, 0.0), (LARGEST, LARGEST))
+PROGRAMS = 6
+"""A section shows at most this many programs, each on its first element."""
 
 
 def special_values(declaration: OpDef) -> tuple[Section, ...]:
@@ -185,3 +190,35 @@ def _triples(kinds: Sequence[DType]) -> list[tuple[float | int | bool, ...]]:
 def _plain(column: Array, i: int) -> str:
     """An operand, with every NaN as nan."""
     return word(Value(column, free_nan=np.ones(column.shape, np.bool_)), i)
+
+
+def knobs_of(op: Op) -> list[tuple[str, str]]:
+    """The knobs about an op: their sentence names it, or a program that shows them ends in it."""
+    ends = {(p.knob, w.root.op) for p in knob_points() for w in p.witnesses}
+    return [
+        (name, says)
+        for name, says in KNOBS.items()
+        if op.name in says.replace(",", "").split() or (name, op) in ends
+    ]
+
+
+def knob_sections(name: str) -> Iterator[Section]:
+    """The values of a knob, and its points."""
+    strict = getattr(STRICT, name)
+    yield Section(
+        "Values",
+        ("", ""),
+        (
+            ("may be", knob_values(name)),
+            ("strict", "none" if isinstance(strict, frozenset) else str(strict).lower()),
+        ),
+    )
+    for point in knob_points():
+        if point.knob != name:
+            continue
+        by_program = {w.expression(0): w for w in reversed(point.witnesses)}
+        rows = [
+            (program, " | ".join((*w.answers[0], *filter(None, (w.ended, w.otherwise)))))
+            for program, w in reversed(by_program.items())
+        ]
+        yield Section(f"Probed by: {point.name}", ("program", "answers"), tuple(rows[:PROGRAMS]))

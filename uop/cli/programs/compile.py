@@ -1,7 +1,8 @@
-"""`uop compile`: prints the compiled source of a program, or the output of a stage."""
+"""`uop compile`: prints the source of a program or what a stage leaves; judges the stages."""
 
 from __future__ import annotations
 
+import json as json_module
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +11,6 @@ import click
 
 from uop.cli import names as listed
 from uop.cli.names import StageName
-from uop.cli.programs.check import check as checked
 from uop.cli.programs.compiling import (
     beam_option,
     chosen,
@@ -29,6 +29,8 @@ from uop.cli.programs.files import (
 from uop.conformance.run import Exit
 
 if TYPE_CHECKING:
+    from uop.compiler.stages.stage import Setting
+    from uop.spec.case import FileCase
     from uop.spec.uop import UOp
 
 
@@ -113,7 +115,7 @@ def compile(
     with errors_by_line(case):
         sequences = chosen(optimizations, beam, case, root, target)
         if check:
-            return checked(case, root, Setting(find_target(target), sequences), as_json=as_json)
+            return judged(case, root, Setting(find_target(target), sequences), as_json=as_json)
         compiled = compile(root, target, optimizations=sequences)
     if stage is None and not binary:
         click.echo(compiled.source, nl=not compiled.source.endswith("\n"))
@@ -170,3 +172,30 @@ def marked(before: UOp, after: UOp, stage: str) -> Iterator[str]:
     if not lines:
         raise OptionError(f"--nest: {stage} leaves no kernel")
     yield from (f"{' ' if line in old or not old else '>'} {line}" for line in lines)
+
+
+def judged(case: FileCase, root: UOp, setting: Setting, *, as_json: bool) -> Exit:
+    """Judge the stages and the device on the inputs of a case, and print what was found."""
+    from uop.conformance.locate.stages import check_stages
+    from uop.conformance.locate.text import lines_of, to_json
+    from uop.conformance.suite.drawn import inputs_and_drawn, ordinary
+    from uop.spec.errors import UnsupportedError
+
+    inputs, drawn = inputs_and_drawn(case, root, ordinary)
+    notes = [f"input {slot} was drawn: the file has none" for slot in drawn]
+    checked = check_stages(root, [inputs], setting)
+    if checked.blame is None:
+        from uop.compiler.execute import open_device
+        from uop.conformance.locate.device import check_device
+
+        try:
+            device = open_device(setting.target)
+            checked = check_device(root, [inputs], checked, setting, device)
+        except UnsupportedError as error:
+            notes.append(f"not run on a device: {str(error).partition(chr(10))[0]}")
+    if as_json:
+        click.echo(json_module.dumps({**to_json(checked), "notes": notes}, indent=1))
+    else:
+        for line in (*notes, *lines_of(checked)):
+            click.echo(line)
+    return Exit.OK if checked.blame is None else Exit.FAILED

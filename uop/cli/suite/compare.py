@@ -80,7 +80,7 @@ def compare(
 def require_default(report: str) -> None:
     """OptionError where an option chooses other cases than the report has."""
     from uop.conformance.checks import OptionError
-    from uop.conformance.compare.options import OPTIONS
+    from uop.conformance.run.commands import OPTIONS
 
     context = click.get_current_context()
     for parameter in context.command.params:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from operator import add, invert, neg
 
-from uop.conformance.adapters.onnx.dtypes import dtype_of
+from uop.conformance.adapters.onnx.library import dtype_of
 from uop.conformance.adapters.onnx.rules import rule
 from uop.conformance.adapters.tensors import ceil, floor, in_float32, nearest_even, sign_of
 from uop.interpreter.numeric.storage import Array

@@ -8,7 +8,7 @@ from operator import add
 
 import numpy as np
 
-from uop.conformance.adapters.onnx.dtypes import dtype_of
+from uop.conformance.adapters.onnx.library import dtype_of
 from uop.conformance.adapters.onnx.ops.elementwise import clip, converted
 from uop.conformance.adapters.onnx.ops.reduce import dropped
 from uop.conformance.adapters.onnx.ops.views import (

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from uop.conformance.adapters.onnx.dtypes import dtype_of
+from uop.conformance.adapters.onnx.library import dtype_of
 from uop.conformance.adapters.onnx.ops.views import (
     axes_of,
     axis_of,

@@ -1,10 +1,12 @@
-"""The dtypes of ONNX and of uop, and the tensors of a model as numpy arrays."""
+"""What is read of the package onnx: its modules, dtypes, tensors and schemas."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-from uop.conformance.adapters.onnx.package import onnx
+from uop.conformance.adapters.backend import imported
 from uop.interpreter.numeric.storage import STORED, Array
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import MalformedError, UnsupportedError
@@ -27,6 +29,20 @@ ELEMENTS = {
     "FLOAT8E5M2": dtypes.fp8e5m2,
 }
 """The dtypes of uop by the names of ONNX's element types."""
+TESTED = ("1.21", "1.22", "1.23")
+"""The versions that the adapters were tested with."""
+PARTS = ("checker", "defs", "external_data_helper", "helper", "numpy_helper")
+Takes = Mapping[str, frozenset[DType]]
+"""By op of ONNX the dtypes of its operands."""
+NAMES = (
+    *("Add", "Sub", "Mul", "Div", "Mod", "Neg", "Reciprocal", "Max", "Min", "Pow", "Sqrt", "Sin"),
+    *("Log", "Ceil", "Floor", "And", "Or", "Xor", "Not", "BitwiseAnd", "BitwiseOr", "BitwiseXor"),
+    *("BitShift", "Less", "Greater", "Equal", "GreaterOrEqual", "LessOrEqual", "Where", "Cast"),
+    *("BitCast", "Expand", "Reshape", "Transpose", "Slice", "Pad", "Concat", "Gather"),
+    *("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "Identity"),
+)
+"""The ops of ONNX that a builder uses."""
+KINDS = {f"tensor({name.lower()})": dtype for name, dtype in ELEMENTS.items()}
 
 
 def dtype_of(element: int) -> DType:
@@ -66,3 +82,44 @@ def stored(array: Array) -> DType:
     if array.dtype not in STORED:
         raise UnsupportedError(f"an array of {array.dtype.name}: uop has no such dtype")
     return STORED[array.dtype]
+
+
+@cache
+def onnx() -> Any:
+    """The package; UnsupportedError with the line that installs it."""
+    package, *_ = imported("onnx", "onnx", *(f"onnx.{part}" for part in PARTS))
+    return package
+
+
+def decode_error() -> type[Exception]:
+    """What the package raises for bytes that are no message."""
+    (below,) = imported("onnx", "google.protobuf.message")
+    error: type[Exception] = below.DecodeError
+    return error
+
+
+@cache
+def of_schemas(opset: int) -> Takes:
+    """The dtypes of each op in an opset; an op that it lacks takes none."""
+    return {name: _of(name, opset) for name in NAMES}
+
+
+def schema_of(name: str, opset: int) -> Any | None:
+    """The schema of an op of ONNX; None if the opset lacks it."""
+    defs = onnx().defs
+    try:
+        return defs.get_schema(name, opset, "")
+    except defs.SchemaError:
+        return None
+
+
+def operand(schema: Any) -> Any:
+    """The operand whose dtype is that of the op: a condition is none."""
+    return next(i for i in schema.inputs if i.type_str != "B")
+
+
+def _of(name: str, opset: int) -> frozenset[DType]:
+    if (schema := schema_of(name, opset)) is None:
+        return frozenset()
+    allowed = operand(schema).types
+    return frozenset(KINDS[text] for text in allowed if text in KINDS)
