@@ -7,10 +7,11 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from uop.conformance.backends import COMMAND
 from uop.spec.errors import UopError
 from uop.spec.nearest import did_you_mean
 
+COMMAND = "command:"
+"""The prefix of the name of a worker process that answers lines."""
 STRICT = "strict"
 OBSERVED = "observed"
 """Names the profile observed on the backend: the default where no profile is declared."""

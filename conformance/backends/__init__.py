@@ -20,8 +20,6 @@ OWN = f"{__name__}."
 """The entry points of this project name something in this package."""
 INTERPRETER = "interpreter"
 """The name of the interpreter as a backend."""
-COMMAND = "command:"
-"""The prefix of the name of a worker process that answers lines."""
 MUTANT = "mutant:"
 """The prefix of the name of a mutant."""
 

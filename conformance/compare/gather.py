@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from uop.conformance.backends import COMMAND
-from uop.conformance.checks import OptionError
+from uop.conformance.checks import COMMAND, OptionError
 from uop.conformance.compare.disagreements import MOST, disagreements
 from uop.conformance.native import check_native
 from uop.conformance.report.format import read_report

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import wrap
 
-from uop.conformance.backends import COMMAND, INTERPRETER
-from uop.conformance.checks import OBSERVED
+from uop.conformance.backends import INTERPRETER
+from uop.conformance.checks import COMMAND, OBSERVED
 from uop.conformance.coverage.ledger import ledger_lines
 from uop.conformance.coverage.strength import strength_line
 from uop.conformance.judging.judge import SENT

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import fields, replace
 
-from uop.conformance.backends import COMMAND
-from uop.conformance.checks import KNOWN_FILE, STRICT
+from uop.conformance.checks import COMMAND, KNOWN_FILE, STRICT
 from uop.conformance.report.options import ReportedOptions, in_words
 from uop.conformance.suite.case import EFFORTS, FUZZ
 

@@ -8,9 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from uop.conformance.backends import COMMAND
 from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP
-from uop.conformance.checks import OptionError, require_lines
+from uop.conformance.checks import COMMAND, OptionError, require_lines
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Prepared, Reference
 from uop.conformance.judging.lowering import submission_of

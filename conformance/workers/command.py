@@ -6,8 +6,9 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
-from uop.conformance.backends import COMMAND, NoSuchBackendError
+from uop.conformance.backends import NoSuchBackendError
 from uop.conformance.backends.attempt import problem_of
+from uop.conformance.checks import COMMAND
 from uop.conformance.protocol import messages, offers
 from uop.conformance.protocol.codec import Json
 from uop.conformance.protocol.hello import DeviationError

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from uop.conformance.backends import COMMAND, MUTANT, find
-from uop.conformance.checks import OptionError
+from uop.conformance.backends import MUTANT, find
+from uop.conformance.checks import COMMAND, OptionError
 from uop.conformance.judging.judging import Tasks
 from uop.conformance.protocol.hello import checked
 from uop.conformance.protocol.types import Hello, Outcome

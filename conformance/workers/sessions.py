@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from uop.conformance.backends import COMMAND, MUTANT, NoSuchBackendError, find
+from uop.conformance.backends import MUTANT, NoSuchBackendError, find
+from uop.conformance.checks import COMMAND
 from uop.conformance.mutants.catalogue import find_mutants
 from uop.conformance.workers.forked import SERVE
 from uop.conformance.workers.processes import Workplace, workplace

@@ -14,6 +14,8 @@ from uop.cli import names as listed
 from uop.cli.names import BACKEND, Name
 from uop.cli.programs.files import edition_option, native_option
 from uop.cli.suite.options import file_option
+from uop.conformance.checks import STRICT, OptionError
+from uop.spec.errors import UopError
 
 if TYPE_CHECKING:
     from uop.conformance.reference.answers.call import Call
@@ -241,7 +243,6 @@ def is_case(name: str) -> bool:
 
 def own_cases(id: str, folder: Path | None, edition: str, *, native: bool) -> OwnCases:
     """The cases of the folder that --cases names; a case of the user's own needs one."""
-    from uop.conformance.checks import OptionError
     from uop.conformance.native import check_native
     from uop.conformance.suite.case import OWN, CaseId
     from uop.conformance.suite.own_cases import OwnCases
@@ -278,7 +279,6 @@ def case_lines(
     profile: str | None,
 ) -> Iterator[str]:
     """The accepted values of an element of a case, and their derivation."""
-    from uop.conformance.checks import STRICT
     from uop.conformance.reference.answers.derivation import Query, derive
     from uop.conformance.run.options import profile_named
     from uop.conformance.suite.case import InvalidCase
@@ -310,8 +310,6 @@ def case_lines(
 
 def place_of(element: str | None) -> tuple[int, ...] | None:
     """The indices of an element from the option."""
-    from uop.conformance.checks import OptionError
-
     if element is None:
         return None
     try:
@@ -326,7 +324,6 @@ def backend_facts(made: Call, names: tuple[str, ...]) -> list[tuple[str, str]]:
     from uop.conformance.protocol.untrusted import in_one_line
     from uop.conformance.workers.single import run_on
     from uop.interpreter.show import show_value
-    from uop.spec.errors import UopError
 
     facts = []
     for name in names:

@@ -26,7 +26,9 @@ from uop.cli.programs.files import (
     program_argument,
     read_case,
 )
+from uop.conformance.checks import OptionError, one_of
 from uop.conformance.run import Exit
+from uop.spec.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from uop.compiler.stages.stage import Setting
@@ -91,7 +93,6 @@ def compile(
     """
     from uop.compiler.pipeline import compile, find_target
     from uop.compiler.stages.stage import Setting
-    from uop.conformance.checks import OptionError, one_of
     from uop.spec.case import FileCase, UopFile
     from uop.spec.graph import slots_of
     from uop.spec.text.uop_file import print_file
@@ -165,7 +166,6 @@ def about(stage: str, before: UOp, after: UOp) -> Iterator[str]:
 
 def marked(before: UOp, after: UOp, stage: str) -> Iterator[str]:
     """The nests of a stage; those of its lines are marked that the stage before does not have."""
-    from uop.conformance.checks import OptionError
     from uop.spec.text.nest import nests
 
     lines, old = nests(after), nests(before)
@@ -179,7 +179,6 @@ def judged(case: FileCase, root: UOp, setting: Setting, *, as_json: bool) -> Exi
     from uop.conformance.locate.stages import check_stages
     from uop.conformance.locate.text import lines_of, to_json
     from uop.conformance.suite.drawn import inputs_and_drawn, ordinary
-    from uop.spec.errors import UnsupportedError
 
     inputs, drawn = inputs_and_drawn(case, root, ordinary)
     notes = [f"input {slot} was drawn: the file has none" for slot in drawn]

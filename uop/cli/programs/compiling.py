@@ -8,6 +8,8 @@ import click
 
 from uop.cli import names as listed
 from uop.cli.names import Name
+from uop.conformance.checks import OptionError
+from uop.spec.errors import MalformedError
 
 if TYPE_CHECKING:
     from uop.compiler.stages.stage import Sequences
@@ -62,8 +64,6 @@ def chosen(
 
 def read_optimizations(texts: tuple[str, ...]) -> Sequences | None:
     """The sequence of each kernel, None where there are none; OptionError for other text."""
-    from uop.conformance.checks import OptionError
-    from uop.spec.errors import MalformedError
     from uop.spec.kernel.optimization import parse_optimizations
 
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from uop.cli.programs.files import edition_option
+from uop.spec.errors import LabelledError, UnsupportedError
 
 MOST = 64
 """The most elements whose accepted sets are printed."""
@@ -43,7 +44,6 @@ def eval(edition: str, profile: str, expression: tuple[str, ...]) -> None:
     from uop.interpreter.show import accepted_words, show_value
     from uop.interpreter.values import Value
     from uop.spec.dtype import Kind
-    from uop.spec.errors import LabelledError, UnsupportedError
     from uop.spec.text.expression import read_expression
     from uop.spec.text.profile_text import parse_profile
     from uop.spec.text.uop_file import scope_of

@@ -14,6 +14,7 @@ import click
 
 from uop.cli import names as listed
 from uop.cli.names import Name
+from uop.spec.errors import LabelledError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,8 +89,6 @@ def case_to_run(
 @contextmanager
 def errors_by_line(case: FileCase) -> Iterator[None]:
     """Give errors about nodes the lines of the nodes in the file, not a line of Python code."""
-    from uop.spec.errors import LabelledError
-
     try:
         yield
     except LabelledError as error:

@@ -6,6 +6,8 @@ import socket
 
 import click
 
+from uop.spec.errors import UnsupportedError
+
 ADDRESSES = {
     "127.0.0.1": (socket.AF_INET, "127.0.0.1"),
     "localhost": (socket.AF_INET, "127.0.0.1"),
@@ -41,7 +43,6 @@ def serve(host: str, port: int) -> None:
     from uop.cli.suite.backends import usable
     from uop.conformance.playground.worker import Evaluate, answered
     from uop.conformance.workers.forked import prepare
-    from uop.spec.errors import UnsupportedError
 
     try:
         import uvicorn

@@ -18,6 +18,7 @@ from uop.cli.programs.files import (
     native_option,
     program_argument,
 )
+from uop.conformance.checks import OptionError
 
 if TYPE_CHECKING:
     from uop.compiler.timing import KernelTime
@@ -89,7 +90,6 @@ def adapter_of(backend: str) -> CompiledBackend:
     """A backend that runs compiled kernels, not started; OptionError for any other."""
     from uop.conformance.backends import load
     from uop.conformance.backends.compiled import CompiledBackend
-    from uop.conformance.checks import OptionError
     from uop.conformance.workers.sessions import known
 
     known(backend)

@@ -21,6 +21,7 @@ from uop.cli.programs.files import (
     one_line_errors,
     program_argument,
 )
+from uop.conformance.checks import one_of
 
 
 @click.command("view")
@@ -55,7 +56,6 @@ def view(
     """
     from uop.compiler.pipeline import find_target
     from uop.compiler.stages.stage import Setting
-    from uop.conformance.checks import one_of
     from uop.conformance.locate.stages import check_stages
     from uop.conformance.playground.page import page_of_file
     from uop.conformance.playground.shown import judged, outputs_of, shown

@@ -8,6 +8,8 @@ from importlib.util import find_spec
 
 import click
 
+from uop.spec.errors import UopError
+
 WAYS = (
     ("Linux on x86-64, Windows", 'pip install "uop[opencl]"'),
     ("Debian and Ubuntu", "apt install pocl-opencl-icd"),
@@ -91,7 +93,6 @@ def has_module(name: str) -> bool:
 def probe(name: str) -> tuple[bool, str]:
     """Whether a backend starts here, with its device or the reason."""
     from uop.conformance.workers.sessions import started
-    from uop.spec.errors import UopError
 
     try:
         with started(name) as session:

@@ -21,6 +21,7 @@ from uop.cli.suite.options import (
     workers_option,
 )
 from uop.cli.suite.outcome import BRIEF, shown
+from uop.conformance.checks import OptionError
 from uop.conformance.run import Exit
 
 
@@ -56,7 +57,6 @@ def compare(
     A backend that does not start has a column that says why. The exit code is 0 once everything is
     written, whatever the verdicts, and 3 if none could be started.
     """
-    from uop.conformance.checks import OptionError
     from uop.conformance.compare.files import Files
     from uop.conformance.compare.gather import compare, is_report
     from uop.conformance.compare.text import lines_of
@@ -79,7 +79,6 @@ def compare(
 
 def require_default(report: str) -> None:
     """OptionError where an option chooses other cases than the report has."""
-    from uop.conformance.checks import OptionError
     from uop.conformance.run.commands import OPTIONS
 
     context = click.get_current_context()

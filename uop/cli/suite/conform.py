@@ -29,6 +29,7 @@ from uop.cli.suite.options import (
     workers_option,
 )
 from uop.cli.suite.outcome import exit_code, gravest, shown
+from uop.conformance.checks import KNOWN_FILE, OptionError
 from uop.conformance.run import Exit
 
 if TYPE_CHECKING:
@@ -159,7 +160,6 @@ def conform(
     and written as a file for `uop replay`. Several backends are judged on the same cases; for each
     case that fails on one of them, a line says which backend differs from the others.
     """
-    from uop.conformance.checks import KNOWN_FILE, OptionError
     from uop.conformance.report.format import failed_in, listed_in
 
     if last_failed is not None:
@@ -186,7 +186,6 @@ def conform(
 def variant(backend: str, mutant: str | None, sanitize: bool) -> str:
     """The backend, with mutants or on the simulator; OptionError if it has no such variant."""
     from uop.conformance.backends import MUTANT
-    from uop.conformance.checks import OptionError
     from uop.conformance.mutants.catalogue import JUDGE, find_mutants
 
     if sanitize:

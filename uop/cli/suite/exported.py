@@ -8,6 +8,7 @@ import click
 
 from uop.cli.suite.options import report_files, words
 from uop.cli.suite.outcome import exit_code
+from uop.conformance.checks import OptionError, require_files
 from uop.conformance.run import Exit
 
 
@@ -62,7 +63,6 @@ def judge(
     OUTPUTS/ID/outputs.bin holds the outputs of the case with that id, one after the other. A case
     without such a file is skipped.
     """
-    from uop.conformance.checks import OptionError, require_files
     from uop.conformance.exported.score import score
     from uop.conformance.report.files import write_reports
     from uop.conformance.report.text import figures_line, matrix, one_line, verdict_line

@@ -33,6 +33,7 @@ from uop.cli.suite.options import (
     workers_option,
 )
 from uop.cli.suite.outcome import exit_code, gravest, shown
+from uop.conformance.checks import OptionError, writable
 from uop.conformance.run import Exit
 
 if TYPE_CHECKING:
@@ -146,7 +147,6 @@ def fuzz(
     `uop conform BACKEND --last-failed REPORT.json` judges again what failed in the report of a
     run, also of one with --shard.
     """
-    from uop.conformance.checks import OptionError
     from uop.conformance.fuzz.folders import URL
 
     begin(None, *backends)
@@ -179,8 +179,6 @@ def fuzz(
 
 def require_none(given: Mapping[str, object], expected: str) -> None:
     """OptionError where one of the options is given."""
-    from uop.conformance.checks import OptionError
-
     for option, value in given.items():
         if value:
             raise OptionError(f"{option}: expected {expected}")
@@ -337,8 +335,6 @@ def minimize(folder: str | Path, backend: str | None, native: bool) -> int:
 
 def require_writable(place: str | Path) -> None:
     """OptionError unless a folder takes programs; whether a URL does shows when it gets one."""
-    from uop.conformance.checks import writable
-
     if isinstance(place, Path):
         writable(place / "program.uop")
 

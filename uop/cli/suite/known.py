@@ -12,6 +12,7 @@ from uop.cli.names import BACKEND
 from uop.cli.programs.files import native_option
 from uop.cli.suite.options import file_option
 from uop.cli.suite.outcome import CODES, exit_code, shown
+from uop.conformance.checks import KNOWN_FILE, OptionError, writable
 from uop.conformance.run import Exit
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ def migrate(backend: str, known: Path | None, native: bool) -> int:
     rewritten; the reason, link, expiry, comments and order stay. Lines whose program passes or is
     not judged are named and left alone, and so are two that would have one signature then.
     """
-    from uop.conformance.checks import KNOWN_FILE, OptionError
     from uop.conformance.run.known_update import migrate
 
     done, problem = migrate(known or KNOWN_FILE, backend, native=native)
@@ -57,7 +57,6 @@ def known_file(known: Path | None, is_written: bool, backend: str) -> Path | Non
 
     Says where its signatures are of an older version.
     """
-    from uop.conformance.checks import KNOWN_FILE
     from uop.conformance.run.known import old_line, read_known
 
     path = known or KNOWN_FILE
@@ -71,7 +70,6 @@ def known_file(known: Path | None, is_written: bool, backend: str) -> Path | Non
 
 def update(options: Options, form: str, known: Path) -> Exit:
     """Run the suite, then update the file of known failures."""
-    from uop.conformance.checks import writable
     from uop.conformance.run.conform import conform
     from uop.conformance.run.known_update import require_editable
 
@@ -83,7 +81,6 @@ def update(options: Options, form: str, known: Path) -> Exit:
 
 def updated(report: Report, options: Options, known: Path) -> Exit:
     """Enter the failures of a run in the file of known failures; the exit code follows from it."""
-    from uop.conformance.checks import OptionError
     from uop.conformance.run.known_update import by_updated, write_known
     from uop.conformance.suite.case import ALL_LEVELS
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from uop.cli.suite.options import file_option, workers_option
+from uop.conformance.checks import OptionError, cores, writable
 from uop.conformance.run import Exit
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ def mutants(
     the answer. Faults of `judge` are in the suite itself and can only be measured. Ctrl-C ends with
     the results so far.
     """
-    from uop.conformance.checks import OptionError, cores, writable
-
     chosen = selected(names, kinds)
     if listed:
         if json is not None:
@@ -70,7 +69,6 @@ def mutants(
 
 def selected(names: Sequence[str], kinds: Sequence[str]) -> list[Mutant]:
     """The mutants of these names and classes; UopError for an unknown one."""
-    from uop.conformance.checks import OptionError
     from uop.conformance.mutants.catalogue import find_mutant, mutants
 
     known = dict.fromkeys(mutant.kind for mutant in mutants().values())

@@ -10,6 +10,7 @@ import click
 
 from uop.cli import names as listed
 from uop.cli.names import Name, NameList
+from uop.conformance.checks import parse_duration, require_lines
 
 if TYPE_CHECKING:
     from uop.conformance.run.options import Options
@@ -34,8 +35,6 @@ def names(
 
 def seconds(context: click.Context, option: click.Parameter, given: str | None) -> float | None:
     """A duration in seconds; None without the option."""
-    from uop.conformance.checks import parse_duration
-
     return None if given is None else parse_duration(given, option.opts[0])
 
 
@@ -61,7 +60,6 @@ def words() -> tuple[str, ...]:
 
 def begin(log: Path | None, *backends: str) -> None:
     """Use the cache until the command ends, and start the log of messages if the option is set."""
-    from uop.conformance.checks import require_lines
     from uop.conformance.protocol.log import begin_log
     from uop.conformance.run.cache import cache_in_use
 

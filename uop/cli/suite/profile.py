@@ -10,6 +10,7 @@ import click
 from uop.cli import Suggesting
 from uop.cli.names import BACKEND
 from uop.cli.suite.options import timeout_option
+from uop.conformance.checks import PROFILE_SUFFIX, OptionError, writable
 from uop.conformance.run import Exit
 from uop.conformance.run.commands import uop_command
 
@@ -77,7 +78,6 @@ def init(backend: str, timeout: float | None, output: Path | None) -> int:
     uop profile init opencl --output opencl.toml
     uop conform opencl --profile opencl.toml
     """
-    from uop.conformance.checks import PROFILE_SUFFIX, OptionError, writable
     from uop.conformance.profile.file import profile_text
     from uop.conformance.report.files import write_file
 

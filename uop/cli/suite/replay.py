@@ -14,6 +14,7 @@ from uop.cli.programs.files import edition_option, native_option
 from uop.cli.suite.options import begin, log_option
 from uop.cli.suite.outcome import CODES
 from uop.conformance.run import Exit
+from uop.spec.errors import UopError
 
 if TYPE_CHECKING:
     from uop.conformance.run.replay import Replayed
@@ -120,7 +121,6 @@ def for_bisect(
 ) -> Exit:
     """Judge files on a commit of a bisection: at another one the backend may start."""
     from uop.conformance.run.replay import replay
-    from uop.spec.errors import UopError
 
     try:
         code = print_results(replay(files, backend, log, edition, native=native), backend)

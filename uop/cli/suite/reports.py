@@ -10,6 +10,7 @@ from uop.cli.names import BACKEND
 from uop.cli.programs.files import native_option
 from uop.cli.suite.options import report_files
 from uop.cli.suite.outcome import exit_code
+from uop.conformance.checks import OptionError, require_files
 from uop.conformance.run import Exit
 
 MOST_LINES = 40
@@ -60,7 +61,6 @@ def merge(
     `uop fuzz --scheduler` writes them to its store. The verdict and the exit code are those of the
     whole run.
     """
-    from uop.conformance.checks import OptionError, require_files
     from uop.conformance.report.files import write_reports
     from uop.conformance.report.format import read_report
     from uop.conformance.report.merge import merged

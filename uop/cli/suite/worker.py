@@ -8,6 +8,7 @@ import click
 
 from uop.cli import Suggesting
 from uop.cli.suite.options import begin, log_option, seconds
+from uop.conformance.checks import COMMAND
 from uop.conformance.run import Exit
 from uop.conformance.run.commands import uop_command
 
@@ -43,7 +44,6 @@ def check(
     """
     import shlex
 
-    from uop.conformance.backends import COMMAND
     from uop.conformance.protocol.check import check as checked
     from uop.conformance.protocol.log import ProtocolLog
     from uop.conformance.workers.processes import workplace
