@@ -7,7 +7,6 @@ from pathlib import Path
 
 from uop.conformance.checks import OptionError
 from uop.conformance.judging.elements import Element
-from uop.conformance.judging.verdict import Verdict
 from uop.conformance.native import check_native
 from uop.conformance.report.format import read_report
 from uop.conformance.report.model import BackendInfo, Failure
@@ -112,7 +111,8 @@ def _judged(case: FileCase, path: str, backend: str) -> FailingCase:
         (verdict,) = judge_files([case], session)
         hello = session.hello
     if verdict.failure is None:
-        raise OptionError(f"nothing to report: {path} {_why_none(verdict)} on {backend}")
+        why = f" ({verdict.reason})" if verdict.reason else ""
+        raise OptionError(f"nothing to report: {path} is {verdict.status}{why} on {backend}")
     failure = verdict.failure
     info = BackendInfo.of(hello)
     return FailingCase(
@@ -126,7 +126,3 @@ def _judged(case: FileCase, path: str, backend: str) -> FailingCase:
         failure.values,
         is_run_here=True,
     )
-
-
-def _why_none(verdict: Verdict) -> str:
-    return f"is {verdict.status}" + (f" ({verdict.reason})" if verdict.reason else "")

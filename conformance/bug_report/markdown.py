@@ -21,7 +21,6 @@ from uop.spec.dtype import dtypes
 from uop.spec.errors import UopError
 from uop.spec.ops.names import CONVERSIONS
 from uop.spec.text.uop_file import print_file
-from uop.spec.uop import UOp
 
 SPECIAL = ("-0", "subnormal", "largest", "inf", "nan", "type min", "type max")
 """The classes of values that are not ordinary."""
@@ -77,12 +76,9 @@ def _subject(failing: FailingCase) -> str:
     listed = ", ".join(f"`{op.name}`" for op in ops)
     if len(nodes) == 1 and ops[0] in CONVERSIONS:
         return f"{listed} from {nodes[0].src[0].dtype.name} to {nodes[0].dtype.name}"
-    read = dict.fromkeys(s.dtype.name for u in nodes for s in u.src if _has_data(s))
+    operands = [s.dtype for u in nodes for s in u.src]
+    read = dict.fromkeys(d.name for d in operands if d not in (dtypes.index, dtypes.void))
     return f"{listed} on {', '.join(read)}" if read else listed
-
-
-def _has_data(u: UOp) -> bool:
-    return u.dtype not in (dtypes.index, dtypes.void)
 
 
 def _derivation(failing: FailingCase) -> Derivation | None:
@@ -114,13 +110,10 @@ def _result(failing: FailingCase, derivation: Derivation | None) -> Iterator[str
     steps = [] if derivation is None else [step for step in derivation.steps if step.exact]
     if steps:
         yield ""
-        yield f"In exact arithmetic, for output {failing.output}{_shown_place(failing)}:"
+        place = f"[{','.join(map(str, failing.place))}]" if failing.place else ""
+        yield f"In exact arithmetic, for output {failing.output}{place}:"
         yield ""
         yield from (line for step in steps for line in _step_lines(step))
-
-
-def _shown_place(failing: FailingCase) -> str:
-    return "" if not failing.place else f"[{','.join(map(str, failing.place))}]"
 
 
 def _step_lines(step: Step) -> Iterator[str]:

@@ -28,6 +28,12 @@ class Column:
     skipped: int
     note: str
 
+    @property
+    def numbers(self) -> list[str]:
+        """The programs, those that failed and those not judged; empty texts if it is absent."""
+        counts = (self.programs, self.failed, self.skipped)
+        return ["" if self.kind == "absent" else f"{n:,}" for n in counts]
+
 
 def columns(report: Report) -> list[Column]:
     """Those that were judged in the order of the comparison, then those that did not start."""

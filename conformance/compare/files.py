@@ -58,10 +58,7 @@ def markdown(report: Report) -> str:
     shown, rows = columns(report), disagreements(report.every)
     names = [one.options.backend for one in report.every]
     legend = ", ".join(f"{mark} {state}" for state, mark in MARKS.items())
-    table = [
-        [c.name, c.verdict, *_numbers(c.kind, c.programs, c.failed, c.skipped), c.note]
-        for c in shown
-    ]
+    table = [[c.name, c.verdict, *c.numbers, c.note] for c in shown]
     squares = matrix(report.every).items()
     command = compare_command([c.name for c in shown], report.options)
     parts = [
@@ -76,10 +73,6 @@ def markdown(report: Report) -> str:
         *_rows(rows),
     ]  # fmt: skip
     return "\n\n".join(parts) + "\n"
-
-
-def _numbers(kind: str, *numbers: int) -> list[str]:
-    return ["" if kind == "absent" else f"{n:,}" for n in numbers]
 
 
 def _choices(names: Sequence[str], found: Sequence[Choice]) -> Iterator[str]:

@@ -103,7 +103,8 @@ def choices(every: Sequence[Report]) -> list[Choice]:
         Choice(knob, says, tuple(_knob(report, card, knob) for report, card in pairs))
         for knob, says in KNOBS.items()
     ]
-    others = [Choice(point, "", tuple(_point(card, point) for card in cards)) for point in free]
+    seen = [{e.point: e.observed for e in reversed(card.entries)} for card in cards]
+    others = [Choice(point, "", tuple(s.get(point, NOT_SEEN) for s in seen)) for point in free]
     return [c for c in (*knobs, *others) if set(c.observed) != {NOT_SEEN}]
 
 
@@ -178,7 +179,3 @@ def _knob(report: Report, card: Card, knob: str) -> str:
     if entries:
         return value or STRICT
     return f"{value} (declared)" if value else NOT_SEEN
-
-
-def _point(card: Card, point: str) -> str:
-    return next((entry.observed for entry in card.entries if entry.point == point), NOT_SEEN)

@@ -78,7 +78,7 @@ def _backends(shown: Sequence[Column]) -> Html:
         [
             escape(c.name) + tag("small", escape(c.about), title=c.about),
             badge(c),
-            *(f"{n:,}" if c.kind != "absent" else "" for n in (c.programs, c.failed, c.skipped)),
+            *c.numbers,
             escape(c.note),
         ]
         for c in shown

@@ -26,8 +26,7 @@ def lines_of(report: Report, files: Files) -> Iterator[str]:
     verdict = max(len(c.verdict) for c in shown)
     yield _line(name, verdict, *HEADER)
     for c in shown:
-        sums = (f"{n:,}" for n in (c.programs, c.failed, c.skipped))
-        yield _line(name, verdict, c.name, c.verdict, *(sums if c.kind != "absent" else ()))
+        yield _line(name, verdict, c.name, c.verdict, *c.numbers)
     for c in shown:
         if c.kind in ("open", "absent"):
             yield one_line(f"{c.name}: {c.verdict}: {c.note}")

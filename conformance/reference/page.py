@@ -141,7 +141,7 @@ def op_page(declaration: OpDef) -> Page:
     example = example_of(declaration.op)
     sections = [
         Section("Example", code=example.text if example else ""),
-        _dtypes(declaration),
+        Section("Dtypes", text=" ".join(d.name for d in declaration.dtypes)),
         *special_values(declaration),
         _latitude(declaration),
         Section("Knobs", ("knob", "about"), tuple(knobs_of(declaration.op))),
@@ -287,10 +287,6 @@ def _latitude(declaration: OpDef) -> Section:
     why = (f"{n}: {decisions()[n].problem}" for n in declaration.latitude.decisions)
     table = tuple(latitude_words(declaration))
     return Section("Latitude", ("dtypes", "accepted"), table, text="\n\n".join(why))
-
-
-def _dtypes(declaration: OpDef) -> Section:
-    return Section("Dtypes", text=" ".join(d.name for d in declaration.dtypes))
 
 
 def _decomposition(declaration: OpDef, u: UOp | None) -> Section:

@@ -65,7 +65,9 @@ def cache_in_use() -> Iterator[None]:
             lock = last.enter_context((cache / "lock").open("a"))
             last.callback(_shrink, lock, cache, most)
             if keeps_kernels and not os.environ.get(KERNELS_VARIABLE):
-                _use_kernels(cache / KERNELS / _of_processor(), lock, last)
+                # PoCL itself distinguishes fewer processors.
+                digest = sha256("\n".join(processor()).encode()).hexdigest()[:DIGITS]
+                _use_kernels(cache / KERNELS / digest, lock, last)
         yield
 
 
@@ -153,11 +155,6 @@ def _digest(entry: Path) -> str:
     except OSError:
         return ""
     return found.hexdigest()
-
-
-def _of_processor() -> str:
-    """The name of the folder for this processor: PoCL itself distinguishes fewer."""
-    return sha256("\n".join(processor()).encode()).hexdigest()[:DIGITS]
 
 
 def _entries(folder: Path) -> Iterator[Path]:

@@ -7,9 +7,8 @@ from dataclasses import replace
 from functools import partial
 from math import gcd, prod
 
-from uop.conformance.judging.verdict import CaseFailure
-from uop.conformance.shrink.reduce import Candidate, Probe, with_used_inputs
-from uop.conformance.shrink.search import Search, Step
+from uop.conformance.shrink.reduce import Candidate, with_used_inputs
+from uop.conformance.shrink.search import Step
 from uop.spec.args import ConstArg, SliceArg, arg_of
 from uop.spec.graph import leaves, outside, over, slot_of
 from uop.spec.ops.names import Op
@@ -22,14 +21,12 @@ New = dict[UOp, UOp]
 """What stands for each node so far."""
 Cut = Callable[[int, int], slice]
 """The part that is kept of an axis, by its place from the right and its length."""
-
-
-def reduce_axes(
-    start: Candidate, failure: CaseFailure, probe: Probe
-) -> tuple[Candidate, CaseFailure]:
-    search = Search(start, failure, probe)
-    search.repeat(shorter_axes)
-    return search.best, search.failure
+KEPT: tuple[Callable[[int], int], ...] = (
+    lambda n: min(n, 1),
+    lambda n: n - n // 2,
+    lambda n: max(n - 1, min(n, 1)),
+)
+"""How much is kept of an axis by its length: one element, half, all but one."""
 
 
 def shorter_axes(candidate: Candidate) -> Iterator[Step]:
@@ -43,7 +40,7 @@ def shorter_axes(candidate: Candidate) -> Iterator[Step]:
             if 0 < stop - start < length:
                 yield partial(_with_axes, candidate, partial(_of_length, {length: (start, stop)}))
     for place in range(max(map(len, shapes), default=0)):
-        for keep in (_one, _half, _all_but_one):
+        for keep in KEPT:
             yield partial(_with_axes, candidate, partial(_at_place, place, keep))
 
 
@@ -58,18 +55,6 @@ def _of_length(parts: Mapping[int, tuple[int, int]], place: int, n: int) -> slic
 
 def _at_place(cut: int, keep: Callable[[int], int], place: int, n: int) -> slice:
     return slice(0, keep(n) if place == cut else n)
-
-
-def _one(n: int) -> int:
-    return min(n, 1)
-
-
-def _half(n: int) -> int:
-    return n - n // 2
-
-
-def _all_but_one(n: int) -> int:
-    return max(n - 1, _one(n))
 
 
 def _with_axes(candidate: Candidate, cut: Cut) -> Candidate:

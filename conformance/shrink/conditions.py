@@ -109,7 +109,7 @@ def _lacking_one_thing(repro: Candidate) -> Iterator[Neighbour]:
     except UopError:
         return
     if any(u.op is Op.FUNCTION for u in outside(repro.root)):
-        yield Neighbour(CALLED, partial(_without_functions, repro))
+        yield Neighbour(CALLED, lambda: with_used_inputs(inlined(repro.root), repro.inputs))
     for u in outside(repro.root):
         if u.declaration.is_elementwise and len(u.src) > 1:
             yield from _apart(repro, u, values)
@@ -126,10 +126,6 @@ def _lacking_one_thing(repro: Candidate) -> Iterator[Neighbour]:
                 yield Neighbour(said, partial(_with_input, repro, u, k, data))
     for n in sorted({n for leaf in leaves(repro.root) for n in fixed(leaf) if n >= LONG}):
         yield Neighbour(f"an axis has {n:,} elements or more", partial(without_last, repro, n))
-
-
-def _without_functions(repro: Candidate) -> Candidate:
-    return with_used_inputs(inlined(repro.root), repro.inputs)
 
 
 def _apart(repro: Candidate, u: UOp, values: Mapping[UOp, Array]) -> Iterator[Neighbour]:

@@ -9,11 +9,11 @@ from math import prod
 
 import numpy as np
 
-from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.shrink.alone import values_alone
 from uop.conformance.shrink.bodies import Edit, edited, with_bodies
 from uop.conformance.shrink.reduce import (
     Candidate,
+    Found,
     Probe,
     is_computing,
     with_used_inputs,
@@ -30,27 +30,24 @@ PLAIN = (0, 1)
 """The values of simple data."""
 
 
-def reduce_kernels(
-    start: Candidate, failure: CaseFailure, probe: Probe
-) -> tuple[Candidate, CaseFailure]:
+def reduce_kernels(found: Found, probe: Probe) -> Found:
     """Shrink a program of kernels: returns the smallest that fails, and its failure.
 
     It becomes a tensor program where what a kernel computes fails as one too.
     """
-    search = Search(start, failure, probe)
-    if search.take_any(values_alone(start)):
-        return search.best, search.failure
-    search.take_any(instructions(start))
+    search = Search(*found, probe)
+    if search.take_any(values_alone(search.best)):
+        return search.found
+    search.take_any(instructions(search.best))
     search.repeat(fewer_effects)
     search.repeat(shorter_loops)
     search.take(with_constants(search.best))
     while search.repeat(smaller_nodes) | search.repeat(smaller_memory):
         search.repeat(fewer_effects)
         search.repeat(shorter_loops)
-    if search.take_any(values_alone(search.best)):
-        return search.best, search.failure
-    search.repeat(simpler_inputs)
-    return search.best, search.failure
+    if not search.take_any(values_alone(search.best)):
+        search.repeat(simpler_inputs)
+    return search.found
 
 
 def bodies_of(root: UOp) -> list[UOp]:
@@ -157,7 +154,8 @@ def replacements(u: UOp) -> Iterator[UOp]:
             for k in range(1, len(u.src)):
                 yield u.with_src((*u.src[:k], *u.src[k + 1 :]))
     elif u.op is Op.RANGE:
-        yield u if _is_loop(u) else _as_loop(u)
+        plain = replace(arg_of(u, RangeArg), axis_type=AxisType.LOOP)
+        yield u if u.arg == plain else UOp(Op.RANGE, *u.src, arg=plain)
     elif u.op is Op.STORE:
         yield u.with_src(u.src[:2])
     elif u.addrspace is None and is_computing(u) and u.dtype is not dtypes.void:
@@ -195,14 +193,6 @@ def _only_value(u: UOp) -> UOp | None:
     if u.shape != () or interval is None or interval.min != interval.max:
         return None
     return const(interval.min, u.dtype)
-
-
-def _is_loop(u: UOp) -> bool:
-    return arg_of(u, RangeArg).axis_type is AxisType.LOOP
-
-
-def _as_loop(u: UOp) -> UOp:
-    return UOp(Op.RANGE, *u.src, arg=replace(arg_of(u, RangeArg), axis_type=AxisType.LOOP))
 
 
 def _within(candidate: Candidate, body: UOp, new: Edit) -> Candidate | None:

@@ -17,6 +17,7 @@ from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.shrink.axes import shorter_axes
 from uop.conformance.shrink.reduce import (
     Candidate,
+    Found,
     Probe,
     is_computing,
     single_outputs,
@@ -72,16 +73,14 @@ class Sparing:
         return faults
 
 
-def reduce_elements(
-    start: Candidate, failure: CaseFailure, probe: Probe
-) -> tuple[Candidate, CaseFailure]:
+def reduce_elements(found: Found, probe: Probe) -> Found:
     """Shrink the data of a tensor program that fails where the failing elements are not known."""
-    search = Search(start, failure, probe)
-    search.take(without_functions(start))
+    search = Search(*found, probe)
+    search.take(without_functions(search.best))
     search.take(single_outputs(search.best.root, search.best.inputs))
     search.repeat(parts_of_elements)
     search.repeat(shorter_axes)
-    return search.best, search.failure
+    return search.found
 
 
 def parts_of_elements(candidate: Candidate) -> Iterator[Step]:

@@ -45,6 +45,9 @@ class Candidate:
     inputs: Mapping[int, Array]
 
 
+Found = tuple[Candidate, CaseFailure]
+"""A program that fails, and its failure."""
+
 Step = Callable[[], Candidate]
 """Builds a candidate. A step that raises UopError is skipped."""
 
@@ -59,11 +62,8 @@ def is_computing(u: UOp) -> bool:
     return not (is_shape or is_around)
 
 
-def reduce_program(
-    start: Candidate, failure: CaseFailure, probe: Probe
-) -> tuple[Candidate, CaseFailure]:
-    """Shrink a program that fails with `failure`. Returns the smallest and its failure."""
-    best = start, failure
+def reduce_program(best: Found, probe: Probe) -> Found:
+    """Shrink a program that fails. Returns the smallest and its failure."""
     best = _first_failing(best, probe, without_functions(best[0]))
     best = _first_failing(best, probe, one_element(*best))
     best = _first_failing(best, probe, single_outputs(best[0].root, best[0].inputs))
@@ -392,9 +392,7 @@ def _beyond(root: UOp, depth: int) -> list[UOp]:
     return [u for u in dict.fromkeys(level) if is_computing(u)]
 
 
-def _repeated(
-    best: tuple[Candidate, CaseFailure], probe: Probe, steps: Callable[[Candidate], Iterator[Step]]
-) -> tuple[Candidate, CaseFailure]:
+def _repeated(best: Found, probe: Probe, steps: Callable[[Candidate], Iterator[Step]]) -> Found:
     """Repeat steps while a candidate still fails, for at most ROUNDS rounds."""
     for _ in range(ROUNDS):
         smaller = _first_failing(best, probe, steps(best[0]))
@@ -404,9 +402,7 @@ def _repeated(
     return best
 
 
-def _first_failing(
-    best: tuple[Candidate, CaseFailure], probe: Probe, steps: Iterator[Step]
-) -> tuple[Candidate, CaseFailure]:
+def _first_failing(best: Found, probe: Probe, steps: Iterator[Step]) -> Found:
     """The first candidate that still fails; `best` itself if none does."""
     candidates: list[Candidate] = []
     for step in steps:

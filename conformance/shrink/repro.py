@@ -14,7 +14,7 @@ from uop.conformance.judging.storage import element_sets, output_keys, to_litera
 from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.report.model import Failure, When
 from uop.conformance.shrink.alone import calls_alone
-from uop.conformance.shrink.axes import reduce_axes
+from uop.conformance.shrink.axes import shorter_axes
 from uop.conformance.shrink.conditions import Outcome, conditions
 from uop.conformance.shrink.explain import (
     Explained,
@@ -29,12 +29,13 @@ from uop.conformance.shrink.kernels import reduce_kernels
 from uop.conformance.shrink.lost import LOSSES, Sparing, reduce_elements
 from uop.conformance.shrink.reduce import (
     Candidate,
+    Found,
     Probe,
     is_computing,
     reduce_program,
     with_used_inputs,
 )
-from uop.conformance.shrink.search import PLACED, Search, Step, devices_of
+from uop.conformance.shrink.search import PLACED, Search, Step, devices_of, repeated
 from uop.conformance.shrink.signature import signature_of
 from uop.conformance.suite.case import Batch, Case, CaseId, Evaluated, InvalidCase
 from uop.conformance.suite.choices import CountedChoices
@@ -47,7 +48,7 @@ from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.footprint import SMALL, at_most, metered
 from uop.spec.args import Device
 from uop.spec.case import ElementSet, FileCase, UopFile
-from uop.spec.dtype import VALUES, DType, dtypes
+from uop.spec.dtype import VALUES, dtypes
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.graph import ProgramKind, kind_of, slots_of
 from uop.spec.latitude import Profile
@@ -59,7 +60,6 @@ from uop.spec.walk import rebuild
 
 DRAWS = 64
 """The values that are tried for each input."""
-Found = tuple[Candidate, CaseFailure]
 
 
 def in_ordinary_values(
@@ -93,19 +93,10 @@ def in_ordinary_values(
         shown = probe(candidates)
         return [None if is_special(c) else f for c, f in zip(candidates, shown, strict=True)]
 
-    return reduce_program(ordinary, shown, keeping)
+    return reduce_program((ordinary, shown), keeping)
 
 
 Where = Callable[[Device], Device]
-
-
-def reduce_devices(
-    start: Candidate, failure: CaseFailure, probe: Probe
-) -> tuple[Candidate, CaseFailure]:
-    """Shrink a program that fails with `failure` to fewer devices."""
-    search = Search(start, failure, probe)
-    search.repeat(fewer_devices)
-    return search.best, search.failure
 
 
 def fewer_devices(candidate: Candidate) -> Iterator[Step]:
@@ -178,7 +169,7 @@ def _shrunk(judge: Judge, failing: Failing, causes: Sequence[Failure]) -> Failur
     def probe(candidates: Sequence[Candidate]) -> list[CaseFailure | None]:
         return [f if f is not None and alike(f, failure) else None for f in run(candidates)]
 
-    found: tuple[Candidate, CaseFailure] | None = starts[failure.batch], failure
+    found: Found | None = starts[failure.batch], failure
     is_of_any = failure.element is None
     if is_of_any or kind_of(starts[0].root).calls_kernels or failure.program:
         # An error is about all batches that were sent. A twin, and kernels that their source
@@ -189,7 +180,7 @@ def _shrunk(judge: Judge, failing: Failing, causes: Sequence[Failure]) -> Failur
     if found is None:
         return unshrunk(case, failure, judge.profile)
     rest = None if is_lost else explain(failing, causes, probe).rest
-    reduced = _reduced(*(rest or found), probe)
+    reduced = _reduced(rest or found, probe)
     smallest, last_failure = in_ordinary_values(
         judge, reduced, probe, lambda candidate: bool(special_classes(candidate))
     )
@@ -199,7 +190,7 @@ def _shrunk(judge: Judge, failing: Failing, causes: Sequence[Failure]) -> Failur
     if not is_lost and explain(shrunk, causes, run).cause is None:
         when = conditions(
             smallest,
-            _other_dtypes(judge),
+            [d for d in VALUES if d.name in judge.session.hello.dtypes],
             judge.session.hello.ops,
             partial(_outcomes, judge, (smallest, last_failure)),
         )
@@ -209,10 +200,6 @@ def _shrunk(judge: Judge, failing: Failing, causes: Sequence[Failure]) -> Failur
     explained = replace(last_failure, message=message)
     cause = written(case.id, smallest, accepted, explained, judge.profile)
     return replace(cause, when=when)
-
-
-def _other_dtypes(judge: Judge) -> list[DType]:
-    return [d for d in VALUES if d.name in judge.session.hello.dtypes]
 
 
 def _outcomes(
@@ -234,31 +221,29 @@ def _outcome(verdict: Verdict | None, failure: CaseFailure) -> Outcome | None:
     return Outcome.ALIKE if alike(verdict.failure, failure) else Outcome.OTHERWISE
 
 
-def _reduced(start: Candidate, failure: CaseFailure, probe: Probe) -> tuple[Candidate, CaseFailure]:
-    start, failure = reduce_devices(start, failure, probe)
-    if kind_of(start.root) is ProgramKind.MIXED:
-        search = Search(start, failure, probe)
-        search.take_any(calls_alone(start))
-        start, failure = search.best, search.failure
-    if kind_of(start.root).calls_kernels:
-        start, failure = reduce_kernels(start, failure, probe)
-    if kind_of(start.root).calls_kernels:
-        return start, failure
-    if failure.element is not None:
-        return _reduced_with_axes(start, failure, probe)
+def _reduced(found: Found, probe: Probe) -> Found:
+    found = repeated(found, probe, fewer_devices)
+    if kind_of(found[0].root) is ProgramKind.MIXED:
+        search = Search(*found, probe)
+        search.take_any(calls_alone(search.best))
+        found = search.found
+    if kind_of(found[0].root).calls_kernels:
+        found = reduce_kernels(found, probe)
+    if kind_of(found[0].root).calls_kernels:
+        return found
+    if found[1].element is not None:
+        return _reduced_with_axes(found, probe)
     # Once before, so that each later run has less to do, and once where the graph is small.
-    return reduce_elements(*reduce_program(*reduce_elements(start, failure, probe), probe), probe)
+    return reduce_elements(reduce_program(reduce_elements(found, probe), probe), probe)
 
 
-def _reduced_with_axes(
-    start: Candidate, failure: CaseFailure, probe: Probe
-) -> tuple[Candidate, CaseFailure]:
+def _reduced_with_axes(found: Found, probe: Probe) -> Found:
     """Shrink graph and axes in turns: on shorter axes more nodes can go."""
     while True:
-        smaller, failure = reduce_program(start, failure, probe)
-        start, failure = reduce_axes(smaller, failure, probe)
-        if start is smaller:
-            return start, failure
+        smaller = reduce_program(found, probe)
+        found = repeated(smaller, probe, shorter_axes)
+        if found[0] is smaller[0]:
+            return found
 
 
 def explained_by(

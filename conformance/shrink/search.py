@@ -10,7 +10,7 @@ from itertools import chain, islice, repeat
 import numpy as np
 
 from uop.conformance.judging.verdict import CaseFailure
-from uop.conformance.shrink.reduce import Candidate, Probe, is_computing
+from uop.conformance.shrink.reduce import Candidate, Found, Probe, is_computing
 from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import AddrSpace, AxisType, BufferArg, LoadArg, ParamArg, RangeArg, StageArg
@@ -86,6 +86,13 @@ def _is_special(u: UOp) -> bool:
     return isinstance(u.arg, BufferArg) and u.arg.addrspace is not AddrSpace.GLOBAL
 
 
+def repeated(found: Found, probe: Probe, steps: Steps) -> Found:
+    """Take steps while one leads to a smaller program that fails."""
+    search = Search(*found, probe)
+    search.repeat(steps)
+    return search.found
+
+
 @dataclass(slots=True)
 class Search:
     """The smallest failing program so far, with its failure."""
@@ -95,6 +102,10 @@ class Search:
     probe: Probe
     room: int = PROBES
     tried: dict[tuple[UOp, tuple[int, ...]], Candidate] = field(default_factory=dict)
+
+    @property
+    def found(self) -> Found:
+        return self.best, self.failure
 
     def repeat(self, steps: Steps) -> bool:
         """Take steps while one leads to a smaller program that fails."""

@@ -62,7 +62,12 @@ class Graph:
             named.append(Tensor(f"{self.prefix}out{k}", x.dtype, x.shape))
             self._nodes.append(onnx().helper.make_node("Identity", [x.name], [named[k].name]))
         used = {name for node in self._nodes for name in node.input}
-        held = [_initializer(x, data) for (data, *_), x in self._constants.items()]
+        held = [
+            onnx().TensorProto(
+                name=x.name, data_type=element_of(x.dtype), dims=x.shape, raw_data=data
+            )
+            for (data, *_), x in self._constants.items()
+        ]
         inputs = {slot: x for slot, x in sorted(self.inputs.items()) if x.name in used}
         return Written(self.opset, inputs, tuple(self._nodes), tuple(held), tuple(named))
 
@@ -100,9 +105,3 @@ def held(dtype: DType) -> DType:
 
 def _info(x: Tensor) -> Any:
     return onnx().helper.make_tensor_value_info(x.name, element_of(x.dtype), x.shape)
-
-
-def _initializer(x: Tensor, data: bytes) -> Any:
-    return onnx().TensorProto(
-        name=x.name, data_type=element_of(x.dtype), dims=x.shape, raw_data=data
-    )

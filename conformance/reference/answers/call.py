@@ -45,7 +45,8 @@ class Call:
     def result(self) -> str:
         """`IDIV(-7, 2) : int8 = -4`."""
         head = f"{self.root.op.name}({', '.join(self.words)}) : {self.root.dtype.name}"
-        return show_value(f"{head}{_shape(self.root)} = ", self.value)
+        shape = f"[{','.join(map(str, self.root.shape))}]" if self.root.shape else ""
+        return show_value(f"{head}{shape} = ", self.value)
 
     @property
     def facts(self) -> list[tuple[str, str]]:
@@ -159,7 +160,3 @@ def _operand(slot: int, array: Array, dtype: DType, absent: bool) -> UOp:
     row = UOp(Op.RESHAPE, value, dims((1,)))
     beside = UOp(Op.SHRINK, UOp(Op.PAD, row, dims((0,)), dims((2,))), dims((1,)), dims((1,)))
     return UOp(Op.RESHAPE, beside, dims(()))
-
-
-def _shape(u: UOp) -> str:
-    return f"[{','.join(map(str, u.shape))}]" if u.shape else ""

@@ -220,10 +220,6 @@ def _named(name: str) -> Write:
     return write
 
 
-def _where(u: UOp, x: Sequence[Operand], result: str) -> str:
-    return f"the condition is {x[0].text}: {result}"
-
-
 def _cast(u: UOp, x: Sequence[Operand], result: str) -> str:
     (a,) = x
     if a.value is None or u.dtype is dtypes.bool:
@@ -303,7 +299,7 @@ WRITERS: dict[Op, Write] = {
     Op.CMPEQ: _relation("=="),
     Op.CMPNE: _relation("!="),
     **{op: _named(op.name.lower()) for op in (Op.MAX, Op.MIN, Op.NOT, Op.TRUNC)},
-    Op.WHERE: _where,
+    Op.WHERE: lambda u, x, result: f"the condition is {x[0].text}: {result}",
     Op.CAST: _cast,
     Op.BITCAST: _bitcast,
     **dict.fromkeys((Op.SQRT, Op.EXP2, Op.LOG2, Op.SIN, Op.POW), _real),
