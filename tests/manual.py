@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from uop.cli import COMMANDS
-from uop.conformance.reference.find import Rows, conditions, find, rule_names
+from uop.conformance.reference.find import Rows, conditions, find, place_of, rule_names
 from uop.conformance.reference.glossary import LEGEND, terms
-from uop.conformance.reference.places import place_of
 from uop.spec.conditions.clauses import clauses
 from uop.spec.documents.decisions import decisions
 from uop.spec.documents.rows import rows

@@ -18,7 +18,6 @@ from uop.conformance.adapters.backend import (
 )
 from uop.conformance.adapters.builder import Builder
 from uop.conformance.adapters.compositions import compositions
-from uop.conformance.adapters.onnx.graph import Graph, Tensor, Written, model
 from uop.conformance.adapters.onnx.library import (
     ELEMENTS,
     TESTED,
@@ -29,7 +28,15 @@ from uop.conformance.adapters.onnx.library import (
     operand,
     schema_of,
 )
-from uop.conformance.adapters.onnx.write import OnnxBuilder, unsigned, written
+from uop.conformance.adapters.onnx.write import (
+    Graph,
+    OnnxBuilder,
+    Tensor,
+    Written,
+    model,
+    unsigned,
+    written,
+)
 from uop.conformance.adapters.walk import build
 from uop.conformance.checks import OptionError
 from uop.conformance.suite.levels.nodes import (

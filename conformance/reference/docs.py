@@ -27,12 +27,11 @@ from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
 from uop.conformance.compare.matrix import MARKS, State
 from uop.conformance.reference.examples import Example
-from uop.conformance.reference.find import Conditions, Words, conditions, find, rule_names
+from uop.conformance.reference.find import Conditions, Words, conditions, find, rule_names, slug
 from uop.conformance.reference.glossary import LEGEND, chapters, legend
 from uop.conformance.reference.grammar import GRAMMAR, grammar
 from uop.conformance.reference.page import FINDINGS, Page, op_page, page_of, rule_page, words_page
 from uop.conformance.reference.pictures import PICTURES, cells_svg, pictures
-from uop.conformance.reference.places import slug
 from uop.conformance.reference.words import Section, field_words
 from uop.spec.conditions.clauses import OF_ALL_OPS
 from uop.spec.distribution import load_additions

@@ -1,7 +1,9 @@
-"""Finds the subject of a name: an op, a word of an edition, a label, a decision or a row."""
+"""Finds the subject of a name: an op, a label, a decision; and its place in the manual."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -9,8 +11,8 @@ from functools import cache
 
 from uop.compiler.rewriting.rules import RULES
 from uop.conformance.reference import glossary
-from uop.conformance.reference.glossary import Legend, Term
-from uop.spec.conditions.clauses import clauses
+from uop.conformance.reference.glossary import LEGEND, Legend, Term
+from uop.spec.conditions.clauses import OF_ALL_OPS, clauses
 from uop.spec.conditions.labels import CONDITIONS, Condition
 from uop.spec.documents.decisions import Decision, decisions
 from uop.spec.documents.rows import Row, rows
@@ -24,6 +26,11 @@ from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Clause, Constraint, OpDef, labels
 
 NEAREST = 4
+LONGEST = 60
+"""A message quotes this many characters of a name."""
+BASE = "UOP_DOCS"
+"""The environment variable with the address of the site."""
+_NAMED = re.compile(r"D-\d{3}(?= )|\w+\.\w+$")
 
 
 class NoSuchNameError(UopError):
@@ -119,10 +126,6 @@ def _joined(known: Mapping[str, Subject]) -> dict[str, Subject]:
     return {name.replace("_", ""): s for name, s in named if "_" in name}
 
 
-LONGEST = 60
-"""A message quotes this many characters of a name."""
-
-
 @cache
 def words_of(name: str) -> tuple[tuple[str, Word], ...]:
     """The word of this name in each edition that has it."""
@@ -207,3 +210,54 @@ def _written(name: str, subject: Subject) -> str:
         case CompilerRule(written):
             return written
     return name
+
+
+def place_of(subject: Subject) -> str:
+    """The page of a subject and its anchor, as `ops/PERMUTE#c1`."""
+    match subject:
+        case OpDef(op=op):
+            return f"ops/{op.name}"
+        case Conditions(label=label):
+            return f"labels#{label}"
+        case Clause(label=label) if subject in OF_ALL_OPS:
+            return f"labels#{label}"
+        case Constraint(label=label) | Clause(label=label):
+            return f"ops/{label.replace('.', '#')}"
+        case Decision(number=number):
+            return f"decisions#{number}"
+        case CompilerRule(name=name):
+            return f"rules#{name}"
+        case Term(word=word):
+            return f"glossary#{slug(word)}"
+        case Legend():
+            return f"glossary#{LEGEND}"
+        case Knob(name=name):
+            return f"profiles#{name}"
+        case Words(name=name):
+            return f"editions#{slug(name)}"
+        case Rows(rows=same):
+            return f"documents#{same[0].id}"
+
+
+def address_of(subject: Subject) -> str:
+    """The place of a subject; its whole address where UOP_DOCS has that of the site."""
+    place, base = place_of(subject), os.environ.get(BASE)
+    if not base:
+        return place
+    page, mark, anchor = place.partition("#")
+    return f"{base.rstrip('/')}/{page}.html{mark}{anchor}"
+
+
+def anchor(page: str, heading: str) -> str:
+    """The anchor of a heading: `c1` for a label on the page of its op, `D-012` for a decision, a
+    label elsewhere as it is, and a slug for other headings.
+    """
+    named = _NAMED.match(heading)
+    if named is None:
+        return slug(heading)
+    return named[0].removeprefix(f"{page.removeprefix('ops/')}.")
+
+
+def slug(heading: str) -> str:
+    """The anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

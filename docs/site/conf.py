@@ -12,8 +12,8 @@ from pygments.lexer import RegexLexer
 from pygments.lexers import JsonLexer
 from pygments.token import Comment, Keyword, Name, Number, String, Text, _TokenType
 
+from uop.conformance.reference.find import anchor, slug
 from uop.conformance.reference.grammar import grammar
-from uop.conformance.reference.places import anchor, slug
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -28,7 +28,7 @@ nitpicky = True
 highlight_language = "text"
 
 myst_heading_anchors = 4
-myst_heading_slug_func = "uop.conformance.reference.places.slug"
+myst_heading_slug_func = "uop.conformance.reference.find.slug"
 myst_fence_as_directive = ["math"]
 
 html_theme = "furo"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from uop.conformance.reference.comparison import comparison
+from uop.conformance.reference.page import comparison
 from uop.spec.documents.decisions import decisions
 from uop.spec.documents.rows import Standing, rows
 from uop.spec.registry import DECLARATIONS

@@ -27,8 +27,7 @@ from uop.conformance.reference.docs import (
     stale,
     write,
 )
-from uop.conformance.reference.find import find
-from uop.conformance.reference.places import DECISIONS, address_of, anchor
+from uop.conformance.reference.find import DECISIONS, address_of, anchor, find
 from uop.conformance.report.text import figures_line
 from uop.spec.documents.decisions import decisions
 from uop.spec.registry import DECLARATIONS

@@ -28,9 +28,9 @@ from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import from_literal
 from uop.conformance.protocol.types import Outcome, Problem, ProblemKind, Program
 from uop.conformance.shrink import lost
-from uop.conformance.shrink.bodies import edited
 from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.kernels import (
+    edited,
     fewer_effects,
     shorter_loops,
     smaller_memory,

@@ -19,11 +19,10 @@ from reports import CRASHED, FAILED, FAILURE, PASSED, SKIPPED, TEXT, WRONG, dama
 from uop.conformance.checks import OptionError
 from uop.conformance.compare.columns import badge, columns
 from uop.conformance.compare.disagreements import Answer, disagreements
-from uop.conformance.compare.files import Files, markdown
+from uop.conformance.compare.files import Files, lines_of, markdown
 from uop.conformance.compare.gather import compared, without_times
 from uop.conformance.compare.matrix import MARKS, NOT_SEEN, Square, State, choices, matrix
 from uop.conformance.compare.page import page
-from uop.conformance.compare.text import lines_of
 from uop.conformance.judging.lowering import LEAVES_OUT
 from uop.conformance.judging.verdict import Status
 from uop.conformance.report.format import as_json, parse_report, read_report, report_text

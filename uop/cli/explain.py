@@ -149,9 +149,8 @@ def explain(
 
 def explain_name(name: str) -> None:
     """Print the page of a name."""
-    from uop.conformance.reference.find import find
+    from uop.conformance.reference.find import address_of, find
     from uop.conformance.reference.page import page_of
-    from uop.conformance.reference.places import address_of
 
     subject = find(name)
     print_page(page_of(subject), address_of(subject))
@@ -159,8 +158,8 @@ def explain_name(name: str) -> None:
 
 def explain_two(name: str, other: str) -> None:
     """Print what differs between the subjects of two names."""
-    from uop.conformance.reference.comparison import comparison
     from uop.conformance.reference.find import find
+    from uop.conformance.reference.page import comparison
 
     print_page(comparison((name, other), find(name), find(other)))
 

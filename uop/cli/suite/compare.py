@@ -57,9 +57,8 @@ def compare(
     A backend that does not start has a column that says why. The exit code is 0 once everything is
     written, whatever the verdicts, and 3 if none could be started.
     """
-    from uop.conformance.compare.files import Files
+    from uop.conformance.compare.files import Files, lines_of
     from uop.conformance.compare.gather import compare, is_report
-    from uop.conformance.compare.text import lines_of
 
     reports = list(filter(is_report, sources))
     if reports:
