@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from uop.conformance.backends.attempt import attempt
-from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order
+from uop.conformance.backends.interpreter import hello_of, in_order
 from uop.conformance.judging.expected import may_end
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, ProblemKind, Program
 from uop.interpreter.adversary.evaluation import evaluate_adversarially
 from uop.interpreter.numeric.storage import Array
-from uop.spec.distribution import own_version
 from uop.spec.errors import UnsupportedError
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
@@ -38,15 +37,7 @@ class AdversaryBackend:
     def hello(self) -> Hello:
         if self.pushed and self.pushed not in Op.__members__:
             raise UnsupportedError(f"adversary: expected the name of an op, found {self.pushed!r}")
-        return Hello(
-            "adversary",
-            own_version(),
-            "numpy",
-            EVERY_OP,
-            EVERY_DTYPE,
-            offers=CHECKS,
-            profile=str(self.profile),
-        )
+        return hello_of("adversary", self.profile)
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
         return [attempt(lambda p=program: self._move(p)) for program in programs]  # type: ignore[misc]

@@ -12,7 +12,7 @@ from uop.interpreter.numeric.storage import Array
 from uop.interpreter.tensor.devices import evaluate_by_devices
 from uop.spec.distribution import own_version
 from uop.spec.dtype import DTYPES
-from uop.spec.latitude import STRICT
+from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
 from uop.spec.text.program import parse
 from uop.spec.uop import UOp
@@ -22,15 +22,7 @@ class InterpreterBackend:
     """Evaluates programs, and checks each value against its derived properties."""
 
     def hello(self) -> Hello:
-        return Hello(
-            "interpreter",
-            own_version(),
-            "numpy",
-            EVERY_OP,
-            EVERY_DTYPE,
-            offers=CHECKS,
-            profile=str(STRICT),
-        )
+        return hello_of("interpreter", STRICT)
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
         return [attempt(lambda p=program: interpret(p)) for program in programs]  # type: ignore[misc]
@@ -39,6 +31,12 @@ class InterpreterBackend:
 CHECKS = frozenset({"check"})
 EVERY_OP = frozenset(op.name for op in Op)
 EVERY_DTYPE = frozenset(DTYPES)
+
+
+def hello_of(name: str, profile: Profile) -> Hello:
+    """The hello of a backend that interprets every program."""
+    about = (name, own_version(), "numpy", EVERY_OP, EVERY_DTYPE)
+    return Hello(*about, offers=CHECKS, profile=str(profile))
 
 
 def interpret(program: Program) -> Outputs:

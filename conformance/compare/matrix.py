@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -81,7 +81,7 @@ class Choice:
 
 def matrix(every: Sequence[Report]) -> dict[str, list[Square]]:
     """By op a square for each backend, then by level of many ops."""
-    by_name = [_cells(report) for report in every]
+    by_name = [report.rows for report in every]
     names = {name for cells in by_name for name in cells}
     ordered = [*sorted(names - WHOLE.keys()), *(level for level in WHOLE if level in names)]
     liberties = [_liberties(report) for report in every]
@@ -106,13 +106,6 @@ def choices(every: Sequence[Report]) -> list[Choice]:
     seen = [{e.point: e.observed for e in reversed(card.entries)} for card in cards]
     others = [Choice(point, "", tuple(s.get(point, NOT_SEEN) for s in seen)) for point in free]
     return [c for c in (*knobs, *others) if set(c.observed) != {NOT_SEEN}]
-
-
-def _cells(report: Report) -> Mapping[str, list[Cell]]:
-    cells: dict[str, list[Cell]] = {}
-    for cell in report.cells:
-        cells.setdefault(cell.op if cell.level == "op" else cell.level, []).append(cell)
-    return cells
 
 
 def _square(report: Report, name: str, cells: Sequence[Cell], liberty: str) -> Square:

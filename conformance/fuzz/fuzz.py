@@ -13,12 +13,12 @@ from uop.conformance.fuzz.against import Baseline
 from uop.conformance.fuzz.corpus import Corpus
 from uop.conformance.judging.lowering import not_listed
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.files import write_reports, write_repros, written_to
+from uop.conformance.report.files import write_repros, written_to
 from uop.conformance.report.model import Failure, LedgerSums, Report
 from uop.conformance.report.terminal import Display
 from uop.conformance.run.causes import AnyPool
 from uop.conformance.run.options import Options
-from uop.conformance.run.run import Run
+from uop.conformance.run.run import Run, written
 from uop.conformance.run.selection import in_turns
 from uop.conformance.run.tasks import Explore, Judged, tasks_of
 from uop.conformance.suite.case import FUZZ, LEVELS, CaseId
@@ -150,20 +150,6 @@ def fuzz(
     problems = write_repros(report.failures)
     problems += [] if corpus is None else corpus.problems()
     return written(report, problems, options, shown)
-
-
-def written(report: Report, problems: list[str], options: Options, shown: Display) -> Report:
-    """Write the files of a report and show it.
-
-    OptionError where a file could not be written; `problems` are those of other files.
-    """
-    try:
-        problems += write_reports(report, options.json, options.junit, options.html)
-    finally:
-        shown.finished(report)
-    if problems:
-        raise OptionError("\n".join(problems))
-    return report
 
 
 @dataclass(slots=True, eq=False)

@@ -68,12 +68,8 @@ MOST_LINES = 40
 """A longer source shows more of the example than of the op."""
 INDEX = "README.md"
 ARGS = "args.md"
-GLOSSARY = "glossary.md"
 PATH = re.compile(r"\b(?:docs|spec)/[\w/-]+\.md")
 """A page as the words of the glossary name it."""
-RULES = "rules.md"
-LABELS = "labels.md"
-EDITED, DOCUMENTS = "editions.md", "documents.md"
 STATES = {mark: state for state, mark in MARKS.items()}
 Systems = Mapping[str, str]
 """The square of each system."""
@@ -87,9 +83,7 @@ def files(folder: Path) -> dict[str, str]:
     """
     matrix = folder / MATRIX
     judged = matrix_of(matrix.read_text("utf-8")) if matrix.exists() else {}
-    pages = {GLOSSARY: glossary(), RULES: rules(), LABELS: other_labels()}
-    pages |= {GRAMMAR: grammar(), **pictures()}
-    pages |= {EDITED: words_of_editions(), DOCUMENTS: documents()}
+    pages = {name: written() for name, written in LISTS.items()} | pictures()
     pages |= {f"{OPS}/{INDEX}": _index(), f"{OPS}/{ARGS}": _args()}
     told = stories(folder)
     for op, declaration in DECLARATIONS.items():
@@ -120,7 +114,7 @@ def stale(folder: Path, wanted: dict[str, str]) -> list[str]:
     there = {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
         for path in [
-            *map(folder.joinpath, (GLOSSARY, RULES, LABELS, EDITED, DOCUMENTS, GRAMMAR)),
+            *map(folder.joinpath, LISTS),
             *(folder / OPS).rglob("*"),
             *(folder / PICTURES).glob("*.svg"),
         ]
@@ -388,6 +382,17 @@ def _words(square: str) -> str:
         return STATES[mark]
     failed, _, programs = numbers.partition("/")
     return f"{STATES[mark]} {failed} of {programs} programs"
+
+
+LISTS = {
+    "glossary.md": glossary,
+    "rules.md": rules,
+    "labels.md": other_labels,
+    "editions.md": words_of_editions,
+    "documents.md": documents,
+    GRAMMAR: grammar,
+}
+"""The generated files that are lists of their own, and what writes each."""
 
 
 if __name__ == "__main__":

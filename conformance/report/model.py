@@ -439,6 +439,14 @@ class Report:
         return self.summary.verdict
 
     @property
+    def rows(self) -> dict[str, list[Cell]]:
+        """The cells by op, and those of levels of many ops by level."""
+        rows: dict[str, list[Cell]] = {}
+        for cell in self.cells:
+            rows.setdefault(cell.op if cell.level == "op" else cell.level, []).append(cell)
+        return rows
+
+    @property
     def lines(self) -> list[KnownFailure]:
         """The lines of the file of known failures."""
         return [known for known in self.known if known.state != SKIPPED]

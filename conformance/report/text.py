@@ -131,9 +131,7 @@ def percent(share: float, of: int) -> str:
 
 def matrix(report: Report, most_lines: int) -> list[str]:
     """The matrix: a mark per op and dtype, two ops per line; levels of many ops last."""
-    rows: dict[str, list[Cell]] = {}
-    for cell in report.cells:
-        rows.setdefault(cell.op if cell.level == "op" else cell.level, []).append(cell)
+    rows = report.rows
     names = sorted(rows, key=lambda name: (name in ALL_LEVELS, name))
     entries = [f"{name:<{NAME_WIDTH}}{_cells(rows[name])}" for name in names]
     half = -(-len(entries) // 2)

@@ -25,7 +25,7 @@ from uop.conformance.run.known import KnownLine
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.replay import conclusions
-from uop.conformance.run.run import JUDGING, SEARCHING, Run
+from uop.conformance.run.run import JUDGING, SEARCHING, Run, written
 from uop.conformance.run.selection import by_priority, groups_of, in_shard, is_narrowed, selected
 from uop.conformance.run.tasks import Observe, tasks_of
 from uop.conformance.suite.case import LEVELS, CaseId
@@ -224,15 +224,7 @@ def conform(
     """
     shown = display or Display()
     report = Conformance(options if pool else options.checked(), shown).result(pool)
-    try:
-        problems = write_repros(report.failures)
-        problems += write_reports(report, options.json, options.junit, options.html)
-    finally:
-        # Show the verdict even where the disk is full.
-        shown.finished(report)
-    if problems:
-        raise OptionError("\n".join(problems))
-    return report
+    return written(report, write_repros(report.failures), options, shown)
 
 
 @dataclass(frozen=True, slots=True)

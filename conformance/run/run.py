@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from uop.conformance.checks import OBSERVED, STRICT
+from uop.conformance.checks import OBSERVED, STRICT, OptionError
 from uop.conformance.coverage.exercised import Exercised
 from uop.conformance.coverage.ledger import Ledger
 from uop.conformance.judging.verdict import Status, Verdict, not_judged
 from uop.conformance.profile.card import Card, Observation
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.files import failure_at, written_to
+from uop.conformance.report.files import failure_at, write_reports, written_to
 from uop.conformance.report.model import BackendInfo, Conclusion, Failure, Report
 from uop.conformance.report.options import Origin
 from uop.conformance.report.tally import Tally
@@ -408,6 +408,21 @@ def _blamed(failure: Failure, hello: Hello) -> Failure:
     """A failure whose repro has one op, with the ops of which the adapter composes that."""
     sole = failure.ops[0] if len(failure.ops) == 1 else ""
     return replace(failure, composed=hello.composition(sole))
+
+
+def written(report: Report, problems: list[str], options: Options, shown: Display) -> Report:
+    """Write the files of a report and show it.
+
+    OptionError where a file could not be written; `problems` are those of other files.
+    """
+    try:
+        problems += write_reports(report, options.json, options.junit, options.html)
+    finally:
+        # Show the verdict even where the disk is full.
+        shown.finished(report)
+    if problems:
+        raise OptionError("\n".join(problems))
+    return report
 
 
 @dataclass(slots=True, eq=False)

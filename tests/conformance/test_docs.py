@@ -27,7 +27,7 @@ from uop.conformance.reference.docs import (
     stale,
     write,
 )
-from uop.conformance.reference.find import DECISIONS, address_of, anchor, find
+from uop.conformance.reference.find import address_of, anchor, find
 from uop.conformance.report.text import figures_line
 from uop.spec.documents.decisions import decisions
 from uop.spec.registry import DECLARATIONS
@@ -66,7 +66,7 @@ def test_decisions_lead_to_their_headings() -> None:
 
 def test_every_subject_has_a_heading_in_the_sources() -> None:
     sources = {p.relative_to(FOLDER).with_suffix("").as_posix(): p for p in FOLDER.rglob("*.md")}
-    sources |= {DECISIONS: FOLDER.parent / "spec" / "DECISIONS.md"}
+    sources |= {"decisions": FOLDER.parent / "spec" / "DECISIONS.md"}
     places = Counter([*sources])
     for page, path in sources.items():
         prose = re.sub(r"^(`{3,}|~{3,}).*?^\1$", "", path.read_text("utf-8"), flags=re.M | re.S)

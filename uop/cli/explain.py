@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uop.conformance.reference.answers.call import Call
     from uop.conformance.reference.page import Page
     from uop.conformance.reference.words import Section
-    from uop.conformance.suite.own_cases import AnyCase, OwnCases
+    from uop.conformance.suite.own_cases import OwnCases
     from uop.spec.dtype import DType
 
 OF_A_CASE = ("--element", "--batch", "--output", "--profile", "--cases", "--edition")
@@ -134,7 +134,8 @@ def explain(
         if values or dtype or to or backends:
             raise click.UsageError(f"a case takes {', '.join(OF_A_CASE)}, --seed")
         own = own_cases(name, folder, edition, native=native)
-        explain_case(name, seed, own, element, (batch or 0, output or 0), profile)
+        for line in case_lines(name, seed, own, element, (batch or 0, output or 0), profile):
+            click.echo(line)
     elif any(o is not None for o in (element, batch, output, profile, folder, edition or None)):
         raise click.UsageError(f"{', '.join(OF_A_CASE)} are for a case")
     elif len(values) == 1 and is_name(values[0]) and not (dtype or to or backends):
@@ -253,36 +254,17 @@ def own_cases(id: str, folder: Path | None, edition: str, *, native: bool) -> Ow
     return own
 
 
-def explain_case(
-    id: str,
-    seed: int,
-    own: OwnCases,
-    element: str | None,
-    at: tuple[int, int],
-    profile: str | None,
-) -> None:
-    """Print the accepted values of an element of a case, from the suite or the user's own."""
-    from uop.conformance.suite.generate import case_by_id
-
-    case = own.find(id) or case_by_id(id, seed)
-    for line in case_lines(id, case, own, element, at, profile):
-        click.echo(line)
-
-
 def case_lines(
-    id: str,
-    case: AnyCase,
-    own: OwnCases,
-    element: str | None,
-    at: tuple[int, int],
-    profile: str | None,
+    id: str, seed: int, own: OwnCases, element: str | None, at: tuple[int, int], profile: str | None
 ) -> Iterator[str]:
-    """The accepted values of an element of a case, and their derivation."""
+    """The accepted values of an element of a case, of the suite or the user's own, derived."""
     from uop.conformance.reference.answers.derivation import Query, derive
     from uop.conformance.run.options import profile_named
     from uop.conformance.suite.case import InvalidCase
+    from uop.conformance.suite.generate import case_by_id
     from uop.spec.text.profile_text import parse_profile
 
+    case = own.find(id) or case_by_id(id, seed)
     if why := own.meaningless(id):
         yield f"{id} is not judged: {why}"
         return

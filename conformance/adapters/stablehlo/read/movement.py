@@ -288,7 +288,7 @@ def convolution(call: Call) -> Tensor:
     )
     rank = x.ndim - 2
     ones = [1] * rank
-    flipped = [k + 2 for k, flag in enumerate(call.flags("window_reversal", rank)) if flag]
+    flipped = [k + 2 for k, flag in enumerate(call.ints("window_reversal")) if flag]
     kernel = kernel.flip(flipped) if flipped else kernel
     groups = call.number("feature_group_count", 1)
     parts = call.number("batch_group_count", 1)

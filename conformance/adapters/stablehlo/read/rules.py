@@ -54,9 +54,6 @@ class Call:
     def number(self, name: str, default: int = 0) -> int:
         return int(self.op.attributes[name]) if self.has(name) else default
 
-    def flags(self, name: str, rank: int) -> list[bool]:
-        return [bool(n) for n in self.op.attributes[name]] if self.has(name) else [False] * rank
-
     def pairs(self, name: str, rank: int) -> list[tuple[int, int]]:
         """An attribute that is a matrix of two columns, such as a padding; zeros without it."""
         if not self.has(name):
