@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from uop.spec.args import PadFill
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.tensor import Tensor
 
@@ -44,3 +45,25 @@ def nearest_even(x: Tensor) -> Tensor:
 def along(vector: Tensor, axis: int, rank: int) -> Tensor:
     """A (k,)-shaped Tensor along one of `rank` axes, of size 1 along the others."""
     return vector.reshape([vector.size if k == axis else 1 for k in range(rank)])
+
+
+def shrunk(x: Tensor, axis: int, start: int, end: int) -> Tensor:
+    """The elements from start to end along an axis."""
+    return x.shrink(*((start, end) if k == axis else (0, dim) for k, dim in enumerate(x.shape)))
+
+
+def padded(x: Tensor, axis: int, before: int, after: int) -> Tensor:
+    """Zeros before and after the elements along an axis."""
+    sides = ((before, after) if k == axis else (0, 0) for k in range(x.ndim))
+    return x.pad(*sides, fill=PadFill.ZERO)
+
+
+def with_gaps(x: Tensor, gaps: Sequence[int]) -> Tensor:
+    """So many zeros between the elements along each axis."""
+    for axis, gap in enumerate(gaps):
+        n = x.shape[axis]
+        if gap and n > 1:
+            rows = x.reshape(*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
+            flat = (*x.shape[:axis], n * (gap + 1), *x.shape[axis + 1 :])
+            x = shrunk(padded(rows, axis + 1, 0, gap).reshape(*flat), axis, 0, flat[axis] - gap)
+    return x

@@ -19,15 +19,14 @@ from uop.conformance.shrink.reduce import (
     Candidate,
     Found,
     Probe,
+    at_elements,
     is_computing,
     single_outputs,
     without_functions,
 )
 from uop.conformance.shrink.search import Search, Step
-from uop.interpreter.numeric.storage import Array
-from uop.spec.graph import outside, replaced, slot_of
+from uop.spec.graph import outside
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, param
 
 LOSSES: Mapping[Symptom, int] = {Symptom.CRASH: 32, Symptom.HANG: 3}
 """How often the backend may be lost for one failure.
@@ -92,18 +91,4 @@ def parts_of_elements(candidate: Candidate) -> Iterator[Step]:
     if is_plain and root.shape and all(u.declaration.is_elementwise for u in computing):
         for part in np.array_split(np.arange(np.prod(root.shape)), PARTS):
             if part.size:
-                yield partial(_at_elements, candidate, part)
-
-
-def _at_elements(candidate: Candidate, places: Array) -> Candidate:
-    # One element needs no axis.
-    shape = (places.size,) if places.size > 1 else ()
-    new: dict[UOp, UOp] = {}
-    inputs: dict[int, Array] = {}
-    for u in outside(candidate.root):
-        if u.op is Op.PARAM:
-            slot = slot_of(u)
-            new[u] = param(slot, shape, u.dtype)
-            whole = np.broadcast_to(candidate.inputs[slot], candidate.root.shape)
-            inputs[slot] = whole.reshape(-1)[places].reshape(shape)
-    return Candidate(replaced(candidate.root, new), inputs)
+                yield partial(at_elements, candidate, part)

@@ -30,7 +30,7 @@ from uop.spec.graph import (
 )
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
-from uop.spec.walk import free_params, outside_bodies, rebuild, toposort
+from uop.spec.walk import free_params, outside_bodies, toposort
 
 DEPTHS = (1, 2, 3, 5)
 ROUNDS = 24
@@ -102,21 +102,23 @@ def one_element(candidate: Candidate, failure: CaseFailure) -> Iterator[Step]:
     computing = [u for u in outside(outputs[failure.output]) if is_computing(u)]
     elementwise = all(u.declaration.is_elementwise for u in computing)
     if failure.element is not None and elementwise and outputs[failure.output].shape:
-        yield partial(_at_element, candidate, outputs[failure.output], failure.element)
+        alone = Candidate(outputs[failure.output], candidate.inputs)
+        yield partial(at_elements, alone, np.array([failure.element]))
 
 
-def _at_element(candidate: Candidate, output: UOp, element: int) -> Candidate:
-    place = np.unravel_index(element, output.shape)
+def at_elements(candidate: Candidate, places: Array) -> Candidate:
+    """An elementwise program on some of its elements, by their places in row-major order."""
+    # One element needs no axis.
+    shape = (places.size,) if places.size > 1 else ()
+    new: dict[UOp, UOp] = {}
     inputs: dict[int, Array] = {}
-
-    def at_place(u: UOp, src: list[UOp]) -> UOp:
-        if u.op is not Op.PARAM:
-            return u.with_src(src) if is_computing(u) else u
-        slot = slot_of(u)
-        inputs[slot] = np.broadcast_to(candidate.inputs[slot], output.shape)[place].reshape(())
-        return param(slot, (), u.dtype)
-
-    return Candidate(rebuild(output, at_place), inputs)
+    for u in outside(candidate.root):
+        if u.op is Op.PARAM:
+            slot = slot_of(u)
+            new[u] = param(slot, shape, u.dtype)
+            whole = np.broadcast_to(candidate.inputs[slot], candidate.root.shape)
+            inputs[slot] = whole.reshape(-1)[places].reshape(shape)
+    return Candidate(replaced(candidate.root, new), inputs)
 
 
 def single_outputs(root: UOp, inputs: Mapping[int, Array]) -> Iterator[Step]:

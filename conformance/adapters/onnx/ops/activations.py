@@ -13,8 +13,7 @@ from functools import partial
 from uop.conformance.adapters.onnx.ops.elementwise import clip
 from uop.conformance.adapters.onnx.ops.views import over_channels, sliding
 from uop.conformance.adapters.onnx.rules import rule
-from uop.conformance.adapters.tensors import in_float32
-from uop.spec.args import PadFill
+from uop.conformance.adapters.tensors import in_float32, padded
 from uop.spec.errors import UnsupportedError
 from uop.spec.frontend.functions import full
 from uop.spec.frontend.tensor import Tensor
@@ -256,8 +255,5 @@ def local_response(
 ) -> Tensor:
     """Divided by a power of the sum of squares over the channels around each one."""
     before = (size - 1) // 2
-    squares = (x * x).pad(
-        (0, 0), (before, size - 1 - before), *[(0, 0)] * (x.ndim - 2), fill=PadFill.ZERO
-    )
-    total = sliding(squares, 1, size).sum(-1)
+    total = sliding(padded(x * x, 1, before, size - 1 - before), 1, size).sum(-1)
     return in_float32(lambda x, s: x / (s * (alpha / size) + bias) ** beta, x, total)

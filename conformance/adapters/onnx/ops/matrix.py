@@ -17,16 +17,14 @@ from uop.conformance.adapters.onnx.ops.views import (
     axis_of,
     joined,
     over_channels,
-    padded,
     picked,
     positions,
-    shrunk,
     sliding,
     windows,
     with_pads,
 )
 from uop.conformance.adapters.onnx.rules import constant, count_of, counted, rule
-from uop.conformance.adapters.tensors import in_float32, nearest_even
+from uop.conformance.adapters.tensors import in_float32, nearest_even, padded, shrunk, with_gaps
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
 from uop.spec.dtype import DType, dtypes
@@ -162,24 +160,9 @@ def conv_transpose(
         tuple(span - a + extra for span, a, extra in zip(spans, after, more, strict=True)),
         (0,) * s,
     )
-    y = in_float32(lambda x, w: convolved(with_gaps(x, steps), w, frame, group), x, kernels)
+    apart = [0, 0, *(step - 1 for step in steps)]
+    y = in_float32(lambda x, w: convolved(with_gaps(x, apart), w, frame, group), x, kernels)
     return y if bias is None else y + over_channels(bias, x.ndim)
-
-
-def with_gaps(x: Tensor, steps: Sequence[int]) -> Tensor:
-    """x with zeros between its elements along the axes behind the first two."""
-    for k, step in enumerate(steps):
-        axis = 2 + k
-        n = x.shape[axis]
-        apart = x.reshape(*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
-        apart = apart.pad(
-            *((0, step - 1 if j == axis + 1 else 0) for j in range(apart.ndim)), fill=PadFill.ZERO
-        )
-        flat = apart.reshape(*x.shape[:axis], n * step, *x.shape[axis + 1 :])
-        x = flat.shrink(
-            *((0, (n - 1) * step + 1 if j == axis else m) for j, m in enumerate(flat.shape))
-        )
-    return x
 
 
 @rule("Det")
@@ -388,7 +371,7 @@ def real_inverse(x: Tensor, axis: int, length: int | None) -> Tensor:
 
 def _resized(x: Tensor, axis: int, n: int) -> Tensor:
     more = n - x.shape[axis]
-    return padded(x, axis, 0, more, PadFill.ZERO) if more > 0 else shrunk(x, axis, 0, n)
+    return padded(x, axis, 0, more) if more > 0 else shrunk(x, axis, 0, n)
 
 
 def _parts(x: Tensor) -> tuple[Tensor, Tensor | None]:

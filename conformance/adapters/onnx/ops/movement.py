@@ -14,14 +14,12 @@ from uop.conformance.adapters.onnx.ops.views import (
     axis_of,
     ints,
     joined,
-    padded,
     picked,
     positions,
-    shrunk,
 )
 from uop.conformance.adapters.onnx.rules import constant, count_of, counted, rule
+from uop.conformance.adapters.tensors import padded, shrunk
 from uop.interpreter.numeric.storage import Array, np_dtype
-from uop.spec.args import PadFill
 from uop.spec.dtype import dtypes
 from uop.spec.errors import MalformedError, UnsupportedError
 from uop.spec.frontend.functions import full
@@ -197,7 +195,7 @@ def _padded_by(
         if mode not in MODES:
             raise UnsupportedError(f"mode {mode!r}")
         return picked(x, axis, np.pad(counted(n), (before, after), MODES[mode]))  # type: ignore[call-overload]
-    wide = padded(x, axis, before, after, PadFill.ZERO)
+    wide = padded(x, axis, before, after)
     if value is None or not before + after:
         return wide
     place = positions(wide, axis)

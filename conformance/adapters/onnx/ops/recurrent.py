@@ -9,8 +9,9 @@ from typing import Any
 
 from uop.conformance.adapters.onnx.ops import activations
 from uop.conformance.adapters.onnx.ops.elementwise import clip
-from uop.conformance.adapters.onnx.ops.views import joined, shrunk
+from uop.conformance.adapters.onnx.ops.views import joined
 from uop.conformance.adapters.onnx.rules import rule
+from uop.conformance.adapters.tensors import shrunk
 from uop.spec.errors import UnsupportedError
 from uop.spec.frontend.functions import full
 from uop.spec.frontend.tensor import Tensor

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from uop.conformance.adapters.onnx.rules import constant, counted
-from uop.conformance.adapters.tensors import along
+from uop.conformance.adapters.tensors import along, padded, shrunk
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import PadFill
 from uop.spec.dtype import dtypes
@@ -35,16 +35,6 @@ def ints(values: Sequence[int] | Array) -> list[int]:
     return [int(value) for value in np.asarray(values).reshape(-1)]
 
 
-def shrunk(x: Tensor, axis: int, start: int, end: int) -> Tensor:
-    """The elements from start to end along an axis."""
-    return x.shrink(*((start, end) if k == axis else (0, dim) for k, dim in enumerate(x.shape)))
-
-
-def padded(x: Tensor, axis: int, before: int, after: int, fill: PadFill) -> Tensor:
-    """Elements more along an axis."""
-    return x.pad(*((before, after) if k == axis else (0, 0) for k in range(x.ndim)), fill=fill)
-
-
 def joined(tensors: Sequence[Tensor], axis: int) -> Tensor:
     """The Tensors one behind the other along an axis: each stands alone where the others are 0."""
     tensors = [t for t in tensors if t.shape[axis]] or tensors[:1]
@@ -54,10 +44,10 @@ def joined(tensors: Sequence[Tensor], axis: int) -> Tensor:
         return _stacked(tensors, axis)
     sizes = [t.shape[axis] for t in tensors]
     result, end = tensors[-1], sum(sizes)
-    result = padded(result, axis, end - sizes[-1], 0, PadFill.ZERO)
+    result = padded(result, axis, end - sizes[-1], 0)
     for k in reversed(range(len(tensors) - 1)):
         start = sum(sizes[:k])
-        here = padded(tensors[k], axis, start, end - start - sizes[k], PadFill.ZERO)
+        here = padded(tensors[k], axis, start, end - start - sizes[k])
         result = (positions(result, axis) < start + sizes[k]).where(here, result)
     return result
 

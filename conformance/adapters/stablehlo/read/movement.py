@@ -16,7 +16,7 @@ from uop.conformance.adapters.stablehlo.read.rules import (
     rule,
     taken,
 )
-from uop.conformance.adapters.tensors import along
+from uop.conformance.adapters.tensors import along, padded, with_gaps
 from uop.spec.args import ConstArg, PadFill
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.tensor import Tensor
@@ -53,38 +53,19 @@ def reverse(call: Call) -> Tensor:
 
 @rule("slice")
 def slice_(call: Call) -> Tensor:
-    start, stop = call.ints("start_indices"), call.ints("limit_indices")
-    x = call.inputs[0].shrink(*zip(start, stop, strict=True))
-    for axis, step in enumerate(call.ints("strides")):
-        x = every(x, axis, step)
-    return x
-
-
-def every(x: Tensor, axis: int, step: int) -> Tensor:
-    """Each `step`-th element along an axis: the first of each row, once it is cut into rows."""
-    n = x.shape[axis]
-    if step == 1 or n < 2:
-        return x
-    rows = -(-n // step)
-    wide = x.pad(*_at(axis, x.ndim, (0, rows * step - n)), fill=PadFill.ZERO)
-    cut = wide.reshape(*x.shape[:axis], rows, step, *x.shape[axis + 1 :])
-    kept = [(0, size) for size in cut.shape]
-    kept[axis + 1] = (0, 1)
-    return cut.shrink(*kept).reshape(*x.shape[:axis], rows, *x.shape[axis + 1 :])
-
-
-def _at(axis: int, rank: int, pair: tuple[int, int]) -> list[tuple[int, int]]:
-    return [pair if k == axis else (0, 0) for k in range(rank)]
+    x, starts, stops = call.inputs[0], call.ints("start_indices"), call.ints("limit_indices")
+    keys = tuple(map(slice, starts, stops, call.ints("strides")))
+    return x[keys] if keys else x
 
 
 @rule("pad")
 def pad(call: Call) -> Tensor:
     low, high = call.ints("edge_padding_low"), call.ints("edge_padding_high")
     x, value = call.inputs
-    return padded(x, [*zip(low, high, strict=True)], call.ints("interior_padding"), value)
+    return filled_by(x, [*zip(low, high, strict=True)], call.ints("interior_padding"), value)
 
 
-def padded(
+def filled_by(
     x: Tensor, edges: Sequence[tuple[int, int]], interior: Sequence[int], value: Tensor
 ) -> Tensor:
     """Elements between those along each axis, then more, or less, before and after."""
@@ -97,13 +78,7 @@ def padded(
 
 
 def _with_zeros(x: Tensor, edges: Sequence[tuple[int, int]], interior: Sequence[int]) -> Tensor:
-    for axis, between in enumerate(interior):
-        n = x.shape[axis]
-        if between and n > 1:
-            rows = x.reshape(*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
-            rows = rows.pad(*_at(axis + 1, rows.ndim, (0, between)), fill=PadFill.ZERO)
-            x = rows.reshape(*x.shape[:axis], n * (between + 1), *x.shape[axis + 1 :])
-            x = x.shrink(*((0, size - between * (k == axis)) for k, size in enumerate(x.shape)))
+    x = with_gaps(x, interior)
     added = [(max(low, 0), max(high, 0)) for low, high in edges]
     if any(map(any, added)):
         x = x.pad(*added, fill=PadFill.ZERO)
@@ -126,7 +101,7 @@ def concatenate(call: Call) -> Tensor:
     result, start = None, 0
     for x in call.inputs:
         n = x.shape[axis]
-        wide = x.pad(*_at(axis, rank, (start, total - start - n)), fill=PadFill.ZERO)
+        wide = padded(x, axis, start, total - start - n)
         result = wide if result is None else (at < start).where(result, wide)
         start += n
     assert result is not None
@@ -266,7 +241,7 @@ def reduce_window(call: Call) -> Tensor:
     rank = x.ndim
     ones = [1] * rank
     interior = [n - 1 for n in call.ints("base_dilations", ones)]
-    wide = padded(x, call.pairs("padding", rank), interior, init)
+    wide = filled_by(x, call.pairs("padding", rank), interior, init)
     sizes, strides = call.ints("window_dimensions"), call.ints("window_strides", ones)
     seen = windows(wide, range(rank), sizes, strides, call.ints("window_dilations", ones))
     folded = seen.reduce(op, [*range(rank, 2 * rank)]) if rank else seen
@@ -299,7 +274,7 @@ def convolution(call: Call) -> Tensor:
         x, groups = x.reshape(n // parts, parts * c, *space), parts
     edges = [(0, 0), (0, 0), *call.pairs("padding", rank)]
     interior = [0, 0, *(n - 1 for n in call.ints("lhs_dilation", ones))]
-    x = padded(x, edges, interior, Tensor(0, call.dtype))
+    x = filled_by(x, edges, interior, Tensor(0, call.dtype))
     o, c, *sizes = kernel.shape
     strides, dilations = call.ints("window_strides", ones), call.ints("rhs_dilation", ones)
     seen = windows(x, range(2, rank + 2), sizes, strides, dilations)
