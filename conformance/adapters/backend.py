@@ -15,14 +15,7 @@ from uop.conformance.adapters.builder import Builder
 from uop.conformance.adapters.compositions import COMPUTED, compositions
 from uop.conformance.backends.attempt import ERRORS, raised
 from uop.conformance.backends.versions import fitting, version_of
-from uop.conformance.protocol.types import (
-    Hello,
-    Limits,
-    Outcome,
-    Outputs,
-    ProblemKind,
-    Program,
-)
+from uop.conformance.protocol.types import Hello, Limits, Outcome, Outputs, ProblemKind, Program
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError, UopError

@@ -13,14 +13,7 @@ from uop.conformance.backends.attempt import ERRORS, raised
 from uop.conformance.backends.interpreter import EVERY_DTYPE, is_sharded
 from uop.conformance.backends.tinygrad_graph import COMPOSED, Graph
 from uop.conformance.backends.tinygrad_kernel import Kernels, used_slots, written_slots
-from uop.conformance.backends.tinygrad_library import (
-    NAME,
-    TARGETS,
-    TESTED,
-    Language,
-    Node,
-    opened,
-)
+from uop.conformance.backends.tinygrad_library import NAME, TARGETS, TESTED, Language, Node, opened
 from uop.conformance.backends.versions import version_of
 from uop.conformance.protocol import wire
 from uop.conformance.protocol.types import (

@@ -9,13 +9,7 @@ from collections.abc import Callable, Sequence
 
 from uop.conformance.backends.tinygrad_graph import NAMES, RULES
 from uop.conformance.backends.tinygrad_library import Language, Node
-from uop.conformance.backends.tinygrad_opts import (
-    Loop,
-    Optimizer,
-    is_chained,
-    loops_of,
-    users_of,
-)
+from uop.conformance.backends.tinygrad_opts import Loop, Optimizer, is_chained, loops_of, users_of
 from uop.interpreter.kernel.schedule import is_parallel
 from uop.spec.args import AddrSpace, BufferArg, ConstArg, ReduceArg, SpecialArg, arg_of
 from uop.spec.dtype import dtypes

@@ -16,15 +16,7 @@ from uop.conformance.finding_runs import runs
 from uop.conformance.judging.storage import element_sets
 from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.suite.own_cases import promised
-from uop.spec.args import (
-    ConstArg,
-    DTypeArg,
-    FlipArg,
-    LoadArg,
-    PermuteArg,
-    ReduceArg,
-    arg_of,
-)
+from uop.spec.args import ConstArg, DTypeArg, FlipArg, LoadArg, PermuteArg, ReduceArg, arg_of
 from uop.spec.case import ElementSet, FileCase
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError

@@ -13,14 +13,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from uop.conformance.report.format import first_failed
-from uop.conformance.report.model import (
-    SKIPPED,
-    Cell,
-    Conclusion,
-    Failure,
-    Report,
-    cell_of,
-)
+from uop.conformance.report.model import SKIPPED, Cell, Conclusion, Failure, Report, cell_of
 from uop.conformance.report.options import Origin
 from uop.conformance.report.terminal import Log
 from uop.conformance.report.text import (

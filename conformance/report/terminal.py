@@ -10,13 +10,7 @@ from uop.conformance.judging.verdict import Verdict
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.model import Conclusion, Failure, Report, share
 from uop.conformance.report.tally import Tally
-from uop.conformance.report.text import (
-    one_line,
-    percent,
-    progress_of,
-    summary,
-    verdict_line,
-)
+from uop.conformance.report.text import one_line, percent, progress_of, summary, verdict_line
 from uop.conformance.suite.case import ALL_LEVELS
 
 if TYPE_CHECKING:

@@ -10,13 +10,7 @@ from math import prod
 import numpy as np
 
 from uop.conformance.shrink.alone import values_alone
-from uop.conformance.shrink.reduce import (
-    Candidate,
-    Found,
-    Probe,
-    is_computing,
-    with_used_inputs,
-)
+from uop.conformance.shrink.reduce import Candidate, Found, Probe, is_computing, with_used_inputs
 from uop.conformance.shrink.search import Search, Step, count_of
 from uop.spec.args import AxisType, ConstArg, ParamArg, RangeArg, arg_of
 from uop.spec.dtype import dtypes

@@ -8,12 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from uop.conformance.adapters.onnx.library import array_of, element_of, onnx
-from uop.conformance.adapters.onnx.rules import (
-    Body,
-    Rule,
-    constant,
-    rule_of,
-)
+from uop.conformance.adapters.onnx.rules import Body, Rule, constant, rule_of
 from uop.interpreter.numeric.storage import Array
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
 from uop.spec.frontend.tensor import Tensor

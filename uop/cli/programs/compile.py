@@ -11,12 +11,7 @@ import click
 
 from uop.cli import names as listed
 from uop.cli.names import StageName
-from uop.cli.programs.compiling import (
-    beam_option,
-    chosen,
-    optimizations_option,
-    target_option,
-)
+from uop.cli.programs.compiling import beam_option, chosen, optimizations_option, target_option
 from uop.cli.programs.files import (
     case_option,
     case_to_run,

@@ -7,11 +7,7 @@ from pathlib import Path
 import click
 
 from uop.cli import names as listed
-from uop.cli.programs.compiling import (
-    optimizations_option,
-    read_optimizations,
-    target_option,
-)
+from uop.cli.programs.compiling import optimizations_option, read_optimizations, target_option
 from uop.cli.programs.files import (
     case_option,
     case_to_run,

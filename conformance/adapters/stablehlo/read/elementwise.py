@@ -18,14 +18,7 @@ from uop.conformance.adapters.stablehlo.read.rules import (
     rule,
 )
 from uop.conformance.adapters.stablehlo.write import DIRECTIONS, SAME
-from uop.conformance.adapters.tensors import (
-    along,
-    ceil,
-    floor,
-    in_float32,
-    nearest_even,
-    sign_of,
-)
+from uop.conformance.adapters.tensors import along, ceil, floor, in_float32, nearest_even, sign_of
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
