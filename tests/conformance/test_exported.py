@@ -17,8 +17,7 @@ from click.testing import CliRunner
 from uop.__main__ import main
 from uop.cli import cli
 from uop.conformance.backends.interpreter import evaluate_whole, in_order, is_sharded
-from uop.conformance.exported.export import export
-from uop.conformance.exported.files import Described, ExportError, read_arrays, read_sets
+from uop.conformance.exported.files import Described, ExportError, export, read_arrays, read_sets
 from uop.conformance.exported.score import read_manifest, score
 from uop.conformance.report.ci import junit_text
 from uop.conformance.report.html.page import page

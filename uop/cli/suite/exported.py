@@ -32,7 +32,7 @@ def export(folder: Path, seed: int, profile: str, size: float) -> int:
     FOLDER must be empty. docs/suite-as-files.md describes the files; `uop judge` judges outputs
     that anyone has written for them.
     """
-    from uop.conformance.exported.export import MEBIBYTE, cases_of_all, export
+    from uop.conformance.exported.files import MEBIBYTE, cases_of_all, export
 
     most = int(size * MEBIBYTE)
     done = export(folder, cases_of_all(seed), seed=seed, profile=profile, most_bytes=most)
