@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from uop.compiler.pipeline import TARGETS
+from uop.conformance.backends import INTERPRETER
 from uop.conformance.backends.interpreter import is_sharded
 from uop.conformance.checks import OptionError
 from uop.conformance.protocol.untrusted import in_one_line
@@ -11,7 +12,6 @@ from uop.interpreter.numeric.storage import BITS, Array, to_bits
 from uop.spec.case import FileCase
 from uop.spec.errors import UnsupportedError
 
-INTERPRETER = "interpreter"
 SCRIPT = '''\
 # {title}
 import ml_dtypes  # noqa: F401 - dtypes that numpy lacks

@@ -188,8 +188,6 @@ def joined(arrays: Iterable[Array]) -> bytes:
     return b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class Exported:
     """The number of cases and bytes written, and of cases left out because they did not fit."""

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from uop.conformance.backends import INTERPRETER
 from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.report.model import Report, Vote, VotedCase, VoteOutcome, counted
 from uop.conformance.report.tally import STATUSES, group_name, place_of
 from uop.conformance.suite.case import CaseId
 
-INTERPRETER = "interpreter"
 AS_EXPECTED = "accepted"
 """The answer of a backend whose result is accepted."""
 MOST_LINES = 12

@@ -76,9 +76,9 @@ def installed(name: str) -> str:
 
 def usable() -> list[str]:
     """The backends whose packages are here, without the interpreter."""
-    from uop.conformance.backends import names
+    from uop.conformance.backends import INTERPRETER, names
 
-    needed = {name: NEEDS.get(name, ("", ""))[0] for name in names() if name != "interpreter"}
+    needed = {name: NEEDS.get(name, ("", ""))[0] for name in names() if name != INTERPRETER}
     return [name for name, module in needed.items() if not module or has_module(module)]
 
 
