@@ -26,8 +26,6 @@ from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 
-UNLIKE = (Op.CAST, Op.CDIV, Op.CMOD, Op.DIV, Op.NOT, Op.SHL)
-"""Ops whose op of StableHLO has a rule of its own."""
 BITWISE = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 
 
@@ -212,9 +210,10 @@ PLAIN: dict[str, Callable[..., Tensor]] = {
     "sign": sign_of,
 }
 """Compositions of ops on any dtype."""
+# The rules above and PLAIN come before the plain image of an op.
 RULES.update(
     {
-        **{name: partial(_same, op) for op, name in SAME.items() if op not in UNLIKE},
+        **{name: partial(_same, op) for op, name in SAME.items() if name not in RULES},
         **{name: partial(_composed, partial(in_float32, apply)) for name, apply in FLOATS.items()},
         **{name: partial(_composed, apply) for name, apply in PLAIN.items()},
     }
