@@ -75,7 +75,7 @@ LISTED = (
     *("pairs", "rewrites", "compositions", "aliased", "constants-alone"),
     *("overlaps", "in-place-alone", "changed-after", "partly-over"),
     *("under-views", "clamped", "idioms", "wraps"),
-    *("view-pairs", "left-out", "called-on-views", "powers", "unchanged"),
+    *("view-pairs", "left-out", "called-on-views", "powers", "unchanged", "rounded"),
 )
 """Groups whose programs are listed; of these the seed chooses the data."""
 

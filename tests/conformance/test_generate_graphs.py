@@ -31,7 +31,7 @@ LISTED = (
     *("affine", "shifts", "filled", "view-chains", "folded-constants", "bits-between"),
     *("casts-in-folds", "idioms", "selections", "adjusted"),
     *("view-pairs", "left-out", "called-on-views", "centred", "powers", "divided", "narrowed"),
-    *("twice-divided", "unchanged", "long-folds"),
+    *("twice-divided", "unchanged", "long-folds", "two-axes", "rounded", "widened-pairs"),
 )
 """Groups whose programs are listed, or are a few steps on memory."""
 

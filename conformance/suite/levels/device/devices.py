@@ -54,6 +54,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         few = (1, 1, 10)
         yield group("device", Op.ALLREDUCE, dtype, "folds", few, _folds, dtype, needs=needs)
         yield group("device", Op.LOAD, dtype, "parts", few, _parts, dtype, needs=needs)
+        few = (int(dtype is not COLLECTED[-1]), 1, 10)
+        yield group("device", Op.LOAD, dtype, "turned", few, _turned, dtype, needs=needs)
     for dtype in HOMES:
         args_ = (dtype, vocabulary)
         yield group("device", None, dtype, "sharded", (1, 5, 60), _sharded, *args_, needs=needs)
@@ -123,6 +125,23 @@ def _parts(dtype: DType, choices: Choices, index: int) -> Generated:
     starts = [*(k * rows for k in range(n)), choices.between(1, rows - 1)]
     root = nodes.outputs(*(nodes.shrink(whole, (start, 0), (rows, 3)) for start in starts))
     return with_data(root, choices, *DRAWS)
+
+
+def _turned(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Gather, split anew and fold shards that lie along the second or the third axis, and add what
+    every device has whole.
+    """
+    on = devices(choices.between(2, 4))
+    rows = len(on) * choices.between(2, 3)
+    t = param(0, (rows, 2, 3), dtype, on)
+    whole = nodes.expand(param(1, (rows, 1, 1), dtype), t.shape)
+    found = [UOp(Op.ADD, t, whole)]
+    for axis, order in enumerate(((1, 0, 2), (1, 2, 0)), 1):
+        u = nodes.permute(t, order)
+        found += [UOp(Op.LOAD, u, arg=LoadArg(to)) for to in (on[0], devices(2))]
+        op = Op.MAX if dtype.is_float else choices.pick((Op.ADD, Op.MAX, Op.MUL))
+        found.append(nodes.fold(op, u, (axis,)))
+    return with_data(nodes.outputs(*found), choices, *DRAWS)
 
 
 def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:

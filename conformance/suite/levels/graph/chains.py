@@ -24,16 +24,20 @@ or dtypes alone.
 - long-folds: views of folds of more elements than one group of work items has.
 - left-out: ops and folds of a buffer in which a STORE has left out absent elements, and of these.
 - called-on-views: one FUNCTION of several views of a value.
+- two-axes: folds and selections along two axes of a cube at once.
+- rounded: conversions to each float at the points where a second rounding shows.
+- widened-pairs: products of integers made wider, sums of them, and narrow products made wider.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import combinations, product
 from math import prod
 
 import numpy as np
 
+from uop.conformance.suite.boundaries import around_ties
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.pair_forms import LENGTH
 from uop.conformance.suite.levels.graph.pairs import Build, groups_of, on_data, ordinary_first
@@ -58,7 +62,7 @@ from uop.conformance.suite.values import draw_special, draw_within, sample
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
-from uop.spec.dtype import INTS, VALUES, DType, dtypes
+from uop.spec.dtype import FLOATS, INTS, VALUES, DType, dtypes
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.registry import DECLARATIONS, Shape
@@ -106,6 +110,7 @@ def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
         yield "left-out", (1, 2, 12), _left_out
         yield "called-on-views", (1, 2, 12), _called_on_views
         yield "unchanged", (1, 2, 12), _unchanged
+        yield "two-axes", (1, 2, 12), _two_axes
         yield "long-folds", (1, 2, 12), _long_folds
     if dtype.is_int or dtype.is_float:
         yield "centred", (1, 1, 6), _centred
@@ -115,6 +120,10 @@ def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
         yield "twice-divided", (2, 2, 12), _twice_divided
     if dtype.is_int and dtype.bits > 8:
         yield "narrowed", (2, 2, 12), _narrowed
+    if dtype is dtypes.float32:
+        yield "rounded", (3, 3, 12), _rounded
+    if dtype.is_int and dtype.bits < 64:
+        yield "widened-pairs", (2, 2, 12), _widened_pairs
 
 
 def _affine(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
@@ -530,3 +539,44 @@ def _beyond_a_byte(root: UOp, choices: Choices) -> list[dict[int, Array]]:
     """Return a batch of numbers most of which need more than 8 bits, and one of special values."""
     inputs, draws = slots_of(root).items(), (draw_within(0, 600), draw_special)
     return [{k: sample(draw, u.dtype, u.shape, choices) for k, u in inputs} for draw in draws]
+
+
+def _two_axes(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Select along two axes of a cube by data, and fold each two axes."""
+    n = choices.between(3, 4)
+    x, *places = param(0, (n, n, n), dtype), *(param(k, (n,), dtypes.int32) for k in (1, 2))
+    found = [UOp(Op.INDEX, u, *places) for u in (x, permute(x, (1, 2, 0)))]
+    folds = vocabulary.of(FOLDS, dtype) or FOLDS
+    found += [fold(choices.pick(folds), x, axes) for axes in combinations(range(3), 2)]
+    inside = {k: sample(draw_within(0, n - 1), dtypes.int32, (n,), choices) for k in (1, 2)}
+    return on_data(
+        found, vocabulary, choices, lambda *made: [b | inside for b in ordinary_first(*made)]
+    )
+
+
+def _rounded(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Convert to each float what lies around its ties: alone, the larger of two, there and back."""
+    floats, found = vocabulary.of_dtypes(FLOATS), []
+    data: dict[int, Array] = {}
+    for source in vocabulary.of_dtypes(d for d in VALUES if d is not dtypes.index):
+        ties = np.concatenate([around_ties(source, target) for target in floats])
+        slots = len(data), len(data) + 1
+        x, y = (param(slot, ties.shape, source) for slot in slots)
+        u = UOp(Op.MAX, x, y) if index % 3 == 1 and vocabulary.has(Op.MAX) else x
+        made = [cast(u, target) for target in floats if len(around_ties(source, target))]
+        found += [cast(v, source) for v in made] if index % 3 == 2 else made
+        data |= {slot: np.roll(ties, 9 * slot + choices.below(9)) for slot in slots}
+    return on_data(found, vocabulary, choices, lambda *_: [data])
+
+
+def _widened_pairs(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Multiply two integers made wider, and make wider the product of narrow ones."""
+    x, y = (param(slot, (LENGTH,), dtype) for slot in range(2))
+    number, found = int(dtype.max) - choices.below(20), []
+    for wide in (d for d in INTS if d.bits > dtype.bits):
+        a, b, count = cast(x, wide), cast(y, wide), choices.between(1, dtype.bits - 1)
+        both = UOp(Op.MUL, a, b)
+        found += [both, UOp(Op.ADD, both, a), fold(Op.ADD, reshape(both, (LENGTH // 5, 5)), (1,))]
+        found += [UOp(Op.MUL, a, const(number, wide)), UOp(Op.SHL, a, const(count, wide))]
+        found.append(cast(UOp(Op.MUL, x, y), wide))
+    return on_data(found, vocabulary, choices)

@@ -37,7 +37,14 @@ from uop.conformance.suite.levels.kernel.scalar import (
     with_contents,
 )
 from uop.conformance.suite.levels.nodes import cast, store
-from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, draw_positive, sample
+from uop.conformance.suite.values import (
+    draw_bits,
+    draw_mixed,
+    draw_ordinary,
+    draw_positive,
+    draw_within,
+    sample,
+)
 from uop.interpreter.kernel.fragments import SHAPES
 from uop.interpreter.kernel.schedule import bound
 from uop.interpreter.numeric.storage import np_dtype
@@ -88,6 +95,9 @@ def groups() -> Iterator[Group]:
             smoke = 2 * (dtype.is_int and dtype.bits == 64)
             counts = (smoke, 2, 20)
             yield of_op(Op.ATOMICADD, dtype, "added", counts, atomic_sums, dtype)
+            # Sums of small floats would be rounded, by the order of the items.
+            counts = (int(dtype.bits == 32), int(dtype.bits > 16), 10)
+            yield of_op(Op.ATOMICADD, dtype, "constants", counts, atomic_constants, dtype)
 
 
 def of_op(
@@ -115,6 +125,20 @@ def atomic_sums(dtype: DType, choices: Choices, index: int) -> Generated:
         listing.do(UOp(Op.ATOMICADD, at(target.param, index_const(0)), const(1, dtype)))
     draws = (draw_positive, draw_positive if dtype.is_float else draw_bits)
     return with_data(launch(listing.body, *memories), choices, *draws)
+
+
+def atomic_constants(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Let each item of two axes add constants to few sums, some of them once in each iteration."""
+    sums, listing = choices.between(2, 3), Listing()
+    target = Memory(0, sums + 1, dtype)
+    items = [special(name, choices.between(2, 5)) for name in ("gidx0", "lidx0")]
+    one, each, first, second = choices.shuffled(range(3, 9))[:4]
+    places = (index_const(sums), *(modulo(item, sums) for item in items))
+    for place, number in zip(places, (one, first, second), strict=True):
+        listing.do(UOp(Op.ATOMICADD, at(target.param, place), const(number, dtype)))
+    with listing.each(loop(0, choices.between(2, 5))):
+        listing.do(UOp(Op.ATOMICADD, at(target.param, places[0]), const(each, dtype)))
+    return with_data(launch(listing.body, target), choices, draw_within(0, 9))
 
 
 def _gated(choices: Choices, listing: Listing, g: UOp, effect: UOp, depth: int) -> None:
@@ -443,6 +467,6 @@ DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DT
     (Op.INDEX, "lanes", lanes, (dtypes.int32, dtypes.float32, dtypes.uint8)),
     (Op.MOD, "wrapped", wrapped, (dtypes.int32, dtypes.float32, dtypes.uint8)),
     (Op.END, "totals", dependences.totals, (dtypes.int32, dtypes.float32, dtypes.uint16)),
-    (Op.CAST, "counters", counters, (dtypes.int64, dtypes.float32, dtypes.uint64)),
+    (Op.CAST, "counters", counters, (dtypes.int64, dtypes.float32, dtypes.uint64, dtypes.float64)),
 )
 """Kernels with several results each, on few dtypes: what they show does not depend on the dtype."""

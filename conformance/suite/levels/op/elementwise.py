@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from math import inf
 
 import numpy as np
 
 from uop.conformance.suite import values
 from uop.conformance.suite.boundaries import SECOND, close_to_bounds
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.group import Generated, Group, group, program
+from uop.conformance.suite.levels.group import OF_ALL, Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import constant, outputs
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, draw_positive, sample
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
@@ -18,7 +19,7 @@ from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.errors import InvalidError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
-from uop.spec.uop import UOp, param
+from uop.spec.uop import UOp, const, param
 
 DTypes = tuple[DType, ...]
 
@@ -35,6 +36,10 @@ SHAPES: tuple[tuple[Shape, ...], ...] = (
     ((), (5, 3), (1, 1, 3)),
 )
 """Shapes of the first, second and third operand: rank 0, odd, large, no elements, broadcast."""
+
+EXPONENTS = (0.5, -0.5, 0.25, 1.5, 0.0, 1.0, -1.0, 2.0, -2.0, 3.0, inf, -inf)
+BASES = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5)
+"""Numbers for which a power has another form, which differs at zeros, infinities or a NaN."""
 
 CONSTANTS = 6
 """The constants that every dtype meets: of a float both zeros, both ones, 2 and 1/2."""
@@ -66,6 +71,9 @@ def _of_cell(declaration: OpDef, dtype: DType) -> Iterator[Group]:
         yield group("op", op, dtype, "counts", (0, 1, len(others)), _counts, op, others)
     if DECLARATIONS[op].is_division:
         yield group("op", op, dtype, "zero-divisors", (1, 2, 2), _zero_divisors, op, dts)
+    if op is Op.POW:
+        few = (int(dtype.name in OF_ALL), 1, 1)
+        yield group("op", op, dtype, "exponents", few, _exponents, dtype)
     if declaration.decomposition is not None:
         yield group("op", op, dtype, "twin", (0, 1, 1), _twin, op, dts)
     # One operand of at most 16 bits, or two of 8: one program has every combination with a meaning.
@@ -203,6 +211,15 @@ def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
         first, second = (constant(c, dts[0]) for c in sample(draw_ordinary, dts[0], 2, choices))
         results.append(UOp(op, UOp(op, params[0], first), second))
     return program(outputs(*dict.fromkeys(results)), guarded(op, dts, inputs))
+
+
+def _exponents(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Raise special values to constants, and constants to special values."""
+    special = values.sharpest(dtype, 4)
+    x = param(0, special.shape, dtype)
+    powers = [UOp(Op.POW, x, const(e, dtype)) for e in EXPONENTS]
+    powers += [UOp(Op.POW, const(b, dtype), x) for b in BASES]
+    return program(outputs(*powers), [special])
 
 
 def _row(op: Op, dts: DTypes, columns: Sequence[Array], k: int) -> list[UOp]:
