@@ -109,6 +109,13 @@ def test_a_small_backend_gets_as_many_graphs_as_a_large_one() -> None:
     assert sum(id.level != "invalid" for id in alone) > 150
 
 
+def test_a_backend_without_tuples_has_the_same_groups() -> None:
+    without, having = (vocabulary_of([hello(ops)]) for ops in (TWELVE, f"{TWELVE} TUPLE"))
+    one, other = ([g.name.partition("+")[0] for g in groups("graph", v)] for v in (without, having))
+    assert one == other
+    assert {"affine", "view-pairs", "aliased"} <= set(one)
+
+
 def test_the_whole_language_has_no_key_and_all_is_pinned() -> None:
     every = InterpreterBackend().hello()
     assert vocabulary_of([every]) is whole()

@@ -264,7 +264,10 @@ class _Item:
         assert isinstance(u.arg, ReduceArg)
         op, loops = u.arg.op, u.src[1:]
         result = START.get(op, int(u.dtype.min))
-        for item in itertools.product(*(range(_bound(r)) for r in loops)):
+        counts = []
+        for r in loops:
+            counts.append(self.number_of((yield from self.value(r.src[0]))))
+        for item in itertools.product(*map(range, counts)):
             self.position.update(zip(loops, item, strict=True))
             term = self.number_of((yield from self.value(u.src[0])))
             result = wrapped(INFIX[op](result, term), u.dtype)

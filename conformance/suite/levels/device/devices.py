@@ -54,8 +54,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         few = (1, 1, 10)
         yield group("device", Op.ALLREDUCE, dtype, "folds", few, _folds, dtype, needs=needs)
         yield group("device", Op.LOAD, dtype, "parts", few, _parts, dtype, needs=needs)
-        few = (int(dtype is not COLLECTED[-1]), 1, 10)
-        yield group("device", Op.LOAD, dtype, "turned", few, _turned, dtype, needs=needs)
+        few, both = (int(dtype is not COLLECTED[-1]), 1, 10), (dtype, vocabulary)
+        yield group("device", Op.LOAD, dtype, "turned", few, _turned, *both, needs=needs)
     for dtype in HOMES:
         args_ = (dtype, vocabulary)
         yield group("device", None, dtype, "sharded", (1, 5, 60), _sharded, *args_, needs=needs)
@@ -127,7 +127,7 @@ def _parts(dtype: DType, choices: Choices, index: int) -> Generated:
     return with_data(root, choices, *DRAWS)
 
 
-def _turned(dtype: DType, choices: Choices, index: int) -> Generated:
+def _turned(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Gather, split anew and fold shards that lie along the second or the third axis, and add what
     every device has whole.
     """
@@ -141,7 +141,7 @@ def _turned(dtype: DType, choices: Choices, index: int) -> Generated:
         found += [UOp(Op.LOAD, u, arg=LoadArg(to)) for to in (on[0], devices(2))]
         op = Op.MAX if dtype.is_float else choices.pick((Op.ADD, Op.MAX, Op.MUL))
         found.append(nodes.fold(op, u, (axis,)))
-    return with_data(nodes.outputs(*found), choices, *DRAWS)
+    return with_data(nodes.outputs(*filter(vocabulary.speaks, found)), choices, *DRAWS)
 
 
 def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:

@@ -116,14 +116,14 @@ def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
         yield "centred", (1, 1, 6), _centred
     if dtype.is_int:
         yield "powers", (1, 1, 6), _powers
-        yield "divided", (2, 2, 12), _divided
+        yield "divided", (2, 3, 12), _divided
         yield "twice-divided", (2, 2, 12), _twice_divided
     if dtype.is_int and dtype.bits > 8:
         yield "narrowed", (2, 2, 12), _narrowed
     if dtype is dtypes.float32:
         yield "rounded", (3, 3, 12), _rounded
     if dtype.is_int and dtype.bits < 64:
-        yield "widened-pairs", (2, 2, 12), _widened_pairs
+        yield "widened-pairs", (2, 3, 12), _widened_pairs
 
 
 def _affine(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:

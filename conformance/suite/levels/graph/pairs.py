@@ -183,11 +183,15 @@ def groups_of(
 
 
 def _has_first(build: Build, dtype: DType, vocabulary: Vocabulary) -> bool:
-    """Return whether a vocabulary has what the first program holds; the whole language has it."""
+    """Return whether a vocabulary has what the first program holds; the whole language has it.
+
+    A TUPLE is packaging, which a backend without it does without.
+    """
     if vocabulary.is_whole:
         return True
     root = build(dtype, vocabulary, CountedChoices(0, ""), 0).root
-    return len(root.src) > 0 and vocabulary.speaks(root)
+    values = root.src if root.op is Op.TUPLE else (root,)
+    return len(root.src) > 0 and all(map(vocabulary.speaks, values))
 
 
 def _aliased(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:

@@ -448,6 +448,7 @@ def counters(dtype: DType, choices: Choices, index: int) -> Generated:
 DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DType, ...]], ...] = (
     (Op.GROUP, "effects", nests.effects, (dtypes.int32, dtypes.uint64, dtypes.int8)),
     (Op.REDUCE, "nested", nests.folds, (dtypes.int32, dtypes.uint64, dtypes.int16)),
+    (Op.REDUCE, "triangles", nests.triangles, (dtypes.int32, dtypes.float32, dtypes.uint8)),
     (Op.REDUCE, "shared", nests.shared_folds, (dtypes.int32, dtypes.int64, dtypes.uint8)),
     (Op.SPECIAL, "axes", axes, (dtypes.int32, dtypes.float32, dtypes.uint8)),
     (Op.STORE, "register-gates", register_gates, (dtypes.int32, dtypes.float64, dtypes.int8)),

@@ -155,6 +155,20 @@ def folds(dtype: DType, choices: Choices, index: int) -> Generated:
     return _kernels(dtype, values, around, choices)
 
 
+def triangles(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Fold in each iteration as many elements as its number says, which may be none."""
+    n, source = choices.between(3, 6), Memory(1, READ, dtype)
+    i, target, stores = loop(0, n), Memory(0, 2 * n, dtype), []
+    for k, op in enumerate(choices.shuffled(FOLDS)[:2]):
+        count = choices.pick((i, UOp(Op.ADD, i, index_const(k)), UOp(Op.SUB, index_const(n), i)))
+        j = UOp(Op.RANGE, count, arg=RangeArg(k + 1, AxisType.REDUCE))
+        element = load(source.param, UOp(Op.ADD, i, j))
+        folded = UOp(Op.REDUCE, element, j, arg=ReduceArg(op, ()))
+        stores.append(store(at(target.param, UOp(Op.ADD, i, index_const(n * k))), folded))
+    body = UOp(Op.SINK, closed(UOp(Op.GROUP, *stores), (i,)))
+    return with_contents(launch(body, target, source), choices)
+
+
 def shared_folds(dtype: DType, choices: Choices, index: int) -> Generated:
     """Let work items share folds, several folds in a workgroup."""
     kinds = (AxisType.GLOBAL, AxisType.LOCAL, AxisType.LOCAL)
