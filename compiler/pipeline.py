@@ -68,7 +68,6 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-@_uncollected()
 def compile(
     root: UOp,
     target: str | Target = "opencl",
@@ -85,19 +84,22 @@ def compile(
     illegal on its kernel, UndefinedError for a barrier that is certain to diverge, PassError if a
     stage breaks its contract.
     """
-    chosen = find_target(target)
-    given = to_core_ops(root)
-    binaries = binaries_of(given, chosen.name)
-    root = _enter(given, chosen)
-    stages = dict(_left(root, Setting(chosen, optimizations, quick), observe))
-    results = results_of(root, next(iter(stages.values())))
-    if calls(root):
-        linears = kernels(stages["plan"])
-        if not binaries.keys() <= set(linears):
-            raise UnsupportedError("a PROGRAM with a BINARY whose LINEAR is not one of `render`")
-        for linear in linears:
-            refuse_divergent(linear)
-    return Compiled(stages, executable(root, results, stages["plan"], chosen, binaries))
+    with _uncollected():
+        chosen = find_target(target)
+        given = to_core_ops(root)
+        binaries = binaries_of(given, chosen.name)
+        root = _enter(given, chosen)
+        stages = dict(_left(root, Setting(chosen, optimizations, quick), observe))
+        results = results_of(root, next(iter(stages.values())))
+        if calls(root):
+            linears = kernels(stages["plan"])
+            if not binaries.keys() <= set(linears):
+                raise UnsupportedError(
+                    "a PROGRAM with a BINARY whose LINEAR is not one of `render`"
+                )
+            for linear in linears:
+                refuse_divergent(linear)
+        return Compiled(stages, executable(root, results, stages["plan"], chosen, binaries))
 
 
 def results_of(root: UOp, first: UOp) -> list[UOp]:
