@@ -242,11 +242,12 @@ class WrongLater(Small):
         return outcomes
 
 
+@pytest.mark.parametrize("backend", ["WrongLater", "WrongAlone"])
 def test_a_run_fails_by_what_fails_again_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     monkeypatch.syspath_prepend(Path(__file__).parent)
-    options = options_for("WrongLater", tmp_path)
+    options = options_for(backend, tmp_path)
     report = conform(options, pool=InProcess(options))
     assert report.conclusion is Conclusion.DOES_NOT
     assert report.summary.failed <= report.summary.again
