@@ -24,7 +24,7 @@ or dtypes alone.
 - long-folds: views of folds of more elements than one group of work items has.
 - left-out: ops and folds of a buffer in which a STORE has left out absent elements, and of these.
 - called-on-views: one FUNCTION of several views of a value.
-- two-axes: folds and selections along two axes of a cube at once.
+- two-axes: folds and selections along two axes of a cube at once, one of which may be repeated.
 - rounded: conversions to each float at the points where a second rounding shows.
 - widened-pairs: products of integers made wider, sums of them, and narrow products made wider.
 """
@@ -547,7 +547,9 @@ def _two_axes(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
     x, *places = param(0, (n, n, n), dtype), *(param(k, (n,), dtypes.int32) for k in (1, 2))
     found = [UOp(Op.INDEX, u, *places) for u in (x, permute(x, (1, 2, 0)))]
     folds = vocabulary.of(FOLDS, dtype) or FOLDS
+    repeated = expand(shrink(x, (0, 0, 0), (1, n, n)), x.shape)
     found += [fold(choices.pick(folds), x, axes) for axes in combinations(range(3), 2)]
+    found += [fold(folds[0], repeated, axes) for axes in ((0, 1), (0, 2))]
     inside = {k: sample(draw_within(0, n - 1), dtypes.int32, (n,), choices) for k in (1, 2)}
     return on_data(
         found, vocabulary, choices, lambda *made: [b | inside for b in ordinary_first(*made)]
@@ -555,7 +557,7 @@ def _two_axes(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
 
 
 def _rounded(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Convert to each float what lies around its ties: alone, the larger of two, there and back."""
+    """Convert to each float what lies around its ties, or the larger of two, and back."""
     floats, found = vocabulary.of_dtypes(FLOATS), []
     data: dict[int, Array] = {}
     for source in vocabulary.of_dtypes(d for d in VALUES if d is not dtypes.index):
@@ -564,7 +566,7 @@ def _rounded(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
         x, y = (param(slot, ties.shape, source) for slot in slots)
         u = UOp(Op.MAX, x, y) if index % 3 == 1 and vocabulary.has(Op.MAX) else x
         made = [cast(u, target) for target in floats if len(around_ties(source, target))]
-        found += [cast(v, source) for v in made] if index % 3 == 2 else made
+        found += [*made, *(cast(v, source) for v in made)] if index % 3 else made
         data |= {slot: np.roll(ties, 9 * slot + choices.below(9)) for slot in slots}
     return on_data(found, vocabulary, choices, lambda *_: [data])
 

@@ -6,6 +6,8 @@
   an op through a view may lose what the view adds.
 - wraps: an integer op that wraps, in another one that differs without the wrap. A compiler that
   computes both in a wider dtype is wrong.
+- wrapped-constants: the same of constants alone, beside data. A compiler that computes them in
+  numbers without end is wrong.
 - clamped: a conversion to fewer bits of what was clamped to their range. A compiler may take it for
   a conversion that saturates.
 - last-reads: outputs that read other outputs, folds of them and views. A compiler that writes over
@@ -65,6 +67,8 @@ def _builds(vocabulary: Vocabulary, dtype: DType) -> Iterator[tuple[str, Counts,
     for name, few, listed, build in LISTED:
         if count := -(-len(listed(dtype, vocabulary)) // TOGETHER):
             yield name, (few, count, 4 * count), build
+    if dtype.is_int:
+        yield "wrapped-constants", (int(dtype.bits in (8, 32)), 1, 6), _wrapped_constants
     if any(_is_inside(d, dtype) for d in INTS):
         yield "clamped", (1, 1, 1), _clamped
     if vocabulary.of(ARITHMETIC, dtype) and dtype is not dtypes.bool:
@@ -175,8 +179,7 @@ def _wrapping(dtype: DType, vocabulary: Vocabulary) -> tuple[tuple[Op, Op], ...]
 def _wraps(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Apply an op to what wraps."""
     x, y, z = (param(slot, (LENGTH,), dtype) for slot in range(3))
-    wider = [d for d in VALUES if d is dtypes.float64 or (d.is_int and d.bits > dtype.bits)]
-    found = []
+    wider, found = _wider(dtype), []
     for inner, outer in _turn(_wrapping(dtype, vocabulary), index):
         count = const(1 + choices.below(dtype.bits - 1), dtype)
         other = [] if inner is Op.NEG else [count if inner is Op.SHL else choices.pick((x, y))]
@@ -189,6 +192,26 @@ def _wraps(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
         else:
             second = choices.pick((z, const(0, dtype)))
             found.append(UOp(outer, *either_way(choices, value, second)))
+    return on_data(found, vocabulary, choices)
+
+
+def _wider(dtype: DType) -> list[DType]:
+    return [d for d in VALUES if d is dtypes.float64 or (d.is_int and d.bits > dtype.bits)]
+
+
+def _wrapped_constants(
+    dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
+) -> Generated:
+    """Apply ops to constants that wrap, and use the results beside data."""
+    x, low, high, found = param(0, (LENGTH,), dtype), int(dtype.min), int(dtype.max), []
+    outer = vocabulary.of((Op.SHR, Op.IDIV, Op.MOD, Op.MAX), dtype)
+    for inner in vocabulary.of((Op.ADD, Op.SUB, Op.MUL), dtype):
+        first = low + choices.below(9) if inner is Op.SUB else high - choices.below(9)
+        second = choices.between(high // 4, high // 2)
+        value = UOp(inner, const(first, dtype), const(second, dtype))
+        shown = [UOp(op, value, const(choices.between(2, 5), dtype)) for op in outer]
+        found += [UOp(inner, x, v) for v in shown] + [cast(value, d) for d in _wider(dtype)]
+        found.append(UOp(Op.CMPLT, value, const(second, dtype)))
     return on_data(found, vocabulary, choices)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+import numpy as np
+
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.functions import outlined
@@ -75,6 +77,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in FLOATS:
         args, needs = (dtype, vocabulary), (Op.SQRT, Op.BITCAST, Op.MOD, *compared)
         yield group("property", None, dtype, "roots", (1, 3, 40), _roots, *args, needs=needs)
+    needs = (Op.CMPLT, Op.CMPNE, Op.IDIV, Op.MOD, Op.MAX)
+    yield group("property", Op.PARAM, dtypes.index, "ends", (3, 3, 8), _at_ends, needs=needs)
 
 
 def groups_of_copies() -> Iterator[Group]:
@@ -303,6 +307,17 @@ def _variable(choices: Choices, index: int) -> Generated:
     """Build a variable whose value is data: at one of the ends, or between them."""
     variable = _range(choices)
     return program(compared(choices, variable), [_within(choices, variable)])
+
+
+def _at_ends(choices: Choices, index: int) -> Generated:
+    """Compare and divide a variable by numbers around its ends, at both ends of its range."""
+    low, high = choices.below(4), choices.between(4, 30)
+    arg = ParamArg(0, dtypes.index, min=low, max=high)
+    variable = UOp(Op.PARAM, nodes.dims(()), arg=arg)
+    by = [(op, n) for op in (Op.CMPLT, Op.CMPNE) for n in (low - 1, low, high, high + 1)]
+    by += [(op, n) for op in (Op.IDIV, Op.MOD, Op.MAX) for n in (high, high + 1)]
+    found = [UOp(op, variable, index_const(n)) for op, n in by]
+    return program(nodes.outputs(*found), *([np.asarray(n, np.int64)] for n in (low, high)))
 
 
 def _bound(choices: Choices, index: int) -> Generated:

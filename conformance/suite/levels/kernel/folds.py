@@ -37,7 +37,7 @@ FOLD_DTYPES = ("int8", "int32", "uint64", "bool", "float16", "float32", "float64
 KEPT = ("float16", "float32")
 TILED = ("int32", "float16", "float32")
 LENGTHENED = ("int32", "float32")
-COUNTS = (1, 7, 42)
+COUNTS = (4, 7, 42)
 """In a full run each length meets each way to optimize."""
 FACTORS = (2, 4, 3, 8, 5)
 

@@ -17,6 +17,7 @@ from uop.conformance.suite.values import (
     draw_within,
     sample,
 )
+from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import PadArg, PadFill, ParamArg, SliceArg
 from uop.spec.dtype import DTYPES, VALUES, DType, Kind, dtypes
 from uop.spec.ops.names import Op
@@ -29,6 +30,8 @@ SHAPES: tuple[Shape, ...] = (
     *((2, 3, 4), (5, 7), (13,), (), (3, 1, 5)),
     *((0, 3), (2, 2, 3, 3), (1025,), (33, 32)),
 )
+MOST = 11
+"""The largest number of a variable size."""
 WITH_BITS = tuple(d for d in VALUES if d.kind is not Kind.INDEX)
 INDEX_DTYPES = tuple(d for d in VALUES if d.is_int)
 NARROW = tuple(d for d in INDEX_DTYPES if d.bits <= 16)
@@ -45,6 +48,9 @@ def groups() -> Iterator[Group]:
         yield copying(group("op", Op.INDEX, dtype, "data", (1, 2, 8), _index_data, dtype))
         yield copying(group("op", Op.INDEX, dtype, "between", (1, 1, 3), _between, dtype))
         yield copying(group("op", Op.SHRINK, dtype, "symbolic", (1, 2, 6), _symbolic, dtype))
+        yield copying(group("op", Op.INDEX, dtype, "lists", (1, 1, 4), _lists, dtype))
+        if dtype is not dtypes.bool:
+            yield copying(group("op", Op.SHRINK, dtype, "sized-folds", (0, 1, 4), _folded, dtype))
         yield copying(group("op", Op.STACK, dtype, "join", (1, 2, 6), _stack, dtype))
         yield copying(group("op", Op.BIND, dtype, "size", (1, 1, 3), _bound, dtype))
         yield copying(group("op", Op.REPLICATED, dtype, "copies", (1, 1, 4), _replicated, dtype))
@@ -212,19 +218,39 @@ def _between(dtype: DType, choices: Choices, index: int) -> Generated:
     return program(nodes.outputs(*results), data)
 
 
+def _lists(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Index by numbers of which some follow each other."""
+    t, start = param(0, (9,), dtype), choices.below(5)
+    orders = ((0, 1, 3), (0, 1, 2, 4), (0, 1, 0), (0, 2, 3), (0, 2, 4), (2, 1, 0), (1, 2, 3))
+    lists = [nodes.dims([start + k for k in order]) for order in orders]
+    return with_data(
+        nodes.outputs(*(UOp(Op.INDEX, t, numbers) for numbers in lists)), choices, draw_bits
+    )
+
+
+def _variable(slot: int, value: int) -> UOp:
+    """Return a size of up to `MOST` with its value."""
+    of = UOp(Op.PARAM, nodes.dims(()), arg=ParamArg(slot, dtypes.index, min=1, max=MOST))
+    return UOp(Op.BIND, of, index_const(value))
+
+
+def _folded(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Fold numbers of one sign, as many as a variable says, which may have more."""
+    size = UOp(Op.STACK, _variable(8, choices.between(3, MOST - 1)))
+    t = UOp(Op.SHRINK, param(0, (MOST,), dtype), nodes.dims((0,)), size)
+    root = nodes.outputs(*(nodes.fold(op, t, (0,)) for op in (Op.ADD, Op.MUL, Op.MAX, Op.MIN)))
+    data = sample(draw_within(1, 3), dtypes.int32, MOST, choices).astype(np_dtype(dtype))
+    signs = (1, -1) if dtype.is_signed or dtype.is_float else (1,)
+    return program(root, *([data * np_dtype(dtype).type(sign)] for sign in signs))
+
+
 def _symbolic(dtype: DType, choices: Choices, index: int) -> Generated:
     """Cut, pad, expand and fold by sizes and offsets that are variables with a value."""
-    side = 11
-    t = param(0, (side, 3), dtype)
-
-    def variable(slot: int, value: int) -> UOp:
-        of = UOp(Op.PARAM, nodes.dims(()), arg=ParamArg(slot, dtypes.index, min=1, max=side))
-        return UOp(Op.BIND, of, index_const(value))
-
+    t = param(0, (MOST, 3), dtype)
     count = choices.between(5, 7)
-    size, longer = variable(8, count), variable(7, count + 2)
+    size, longer = _variable(8, count), _variable(7, count + 2)
     none, three = index_const(0), index_const(3)
-    offset = UOp(Op.STACK, variable(9, choices.between(1, 4)), none)
+    offset = UOp(Op.STACK, _variable(9, choices.between(1, 4)), none)
     part = UOp(Op.SHRINK, t, offset, UOp(Op.STACK, size, three))
     places = UOp(Op.STACK, index_const(1), none), UOp(Op.STACK, longer, three)
     wide = UOp(Op.PAD, part, *places, arg=PadArg(PadFill.ZERO))
