@@ -228,9 +228,10 @@ class Bundle:
         """The programs in whose part of an arena bytes outside their outputs changed."""
         kept = [np.ones(arena.size, np.bool_) for arena in before]
         for program, place in zip(self._programs, self._places, strict=True):
+            sizes = program.sizes
             for written in program.written:
                 at = place.offsets[written]
-                kept[program.places[written]][at : at + program.sizes[written]] = False
+                kept[program.places[written]][at : at + sizes[written]] = False
         found: set[int] = set()
         for k, own in enumerate(kept):
             changed = np.flatnonzero(own & (before[k] != after[k]))
