@@ -84,7 +84,7 @@ def pad_offset_off_by_one(patch: pytest.MonkeyPatch) -> None:
         padded = [axis for axis, (inner, outer) in enumerate(dims) if inner != outer][:1]
         steps = [index_const(int(axis in padded)) for axis in range(len(e.at))]
         at = tuple(lowering.alu(Op.ADD, *pair) for pair in zip(e.at, steps, strict=True))
-        return lower.Lowering.pad_as_validity(lowering, replace(e, at=at))
+        return lower.Lowering.pad_as_validity(lowering, e._replace(at=at))
 
     patch.setitem(lower.RULES, Op.PAD, faulty)  # type: ignore[arg-type]
 
