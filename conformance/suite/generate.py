@@ -16,6 +16,7 @@ from uop.conformance.suite.choices import Choices, CountedChoices
 from uop.conformance.suite.levels import invalid, written
 from uop.conformance.suite.levels.device import devices, ops
 from uop.conformance.suite.levels.graph import (
+    arithmetic,
     chains,
     ends,
     functions,
@@ -237,7 +238,8 @@ RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "property": (property.groups,),
     "function": (functions.groups,),
     "graph": (
-        *(pairs.groups, rewrites.groups, pairs.aliased, ends.groups, chains.groups, orders.groups),
+        *(pairs.groups, rewrites.groups, pairs.aliased, arithmetic.groups, ends.groups),
+        *(chains.groups, orders.groups),
         random_graph.groups,
     ),
     "twin": (twins.groups,),

@@ -74,7 +74,7 @@ RESULTS = 16
 """The values in one program."""
 STEPS = 3
 """The most views in a chain."""
-COUNTS: Counts = (1, 3, 24)
+COUNTS: Counts = (1, 2, 24)
 MOVED = (dtypes.int8, dtypes.int32, dtypes.float32)
 """Few dtypes: a view is the same on all."""
 SHAPES = (((3, 1), (1, 2, 3)), ((1, 4), (2, 3, 1)))
@@ -92,8 +92,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 
 def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
     if dtype.is_int:
-        yield "affine", (2, 6, 48), _affine
-        yield "shifts", (1, 2, 12), _shifts
+        yield "affine", (2, 3, 48), _affine
+        yield "shifts", (1, 1, 12), _shifts
         if dtype.bits > 8:
             yield "filled", (1, 2, 12), _filled
         if dtype.is_signed:
@@ -102,9 +102,9 @@ def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
     yield "folded-constants", COUNTS, _folded_constants
     if dtype is not dtypes.bool:
         yield "bits-between", COUNTS, _bits_between
-        yield "casts-in-folds", (1, 2, 12), _casts_in_folds
-        yield "idioms", (1, 2, 12), _idioms
-        yield "selections", (1, 2, 12), _selections
+        yield "casts-in-folds", (1, 1, 12), _casts_in_folds
+        yield "idioms", (1, 1, 12), _idioms
+        yield "selections", (1, 1, 12), _selections
     if dtype in MOVED:
         yield "view-pairs", (1, 2, 12), _view_pairs
         yield "left-out", (1, 2, 12), _left_out
@@ -116,7 +116,7 @@ def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
         yield "centred", (1, 1, 6), _centred
     if dtype.is_int:
         yield "powers", (1, 1, 6), _powers
-        yield "divided", (2, 3, 12), _divided
+        yield "divided", (2, 2, 12), _divided
         yield "twice-divided", (2, 2, 12), _twice_divided
     if dtype.is_int and dtype.bits > 8:
         yield "narrowed", (2, 2, 12), _narrowed

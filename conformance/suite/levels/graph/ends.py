@@ -72,7 +72,7 @@ def _builds(vocabulary: Vocabulary, dtype: DType) -> Iterator[tuple[str, Counts,
     if any(_is_inside(d, dtype) for d in INTS):
         yield "clamped", (1, 1, 1), _clamped
     if vocabulary.of(ARITHMETIC, dtype) and dtype is not dtypes.bool:
-        yield "last-reads", (1, 2, 12), _last_reads
+        yield "last-reads", (1, 1, 12), _last_reads
 
 
 def _narrow(slot: int, kind: DType) -> Values:

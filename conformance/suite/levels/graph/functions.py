@@ -96,7 +96,7 @@ def _ranges(dtype: DType, choices: Choices, index: int) -> Generated:
 KINDS = (
     ("nested", _nested, (1, 4, 80)),
     ("shared", _shared, (1, 4, 60)),
-    ("twin", _twin, (1, 3, 40)),
+    ("twin", _twin, (1, 2, 40)),
 )
 
 

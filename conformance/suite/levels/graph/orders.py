@@ -48,7 +48,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
                 needs = (Op.CONTIGUOUS,) if build is _temporaries else memory
                 yield group("graph", None, dtype, name, counts, build, *args, needs=needs)
             count = len(VIEWS)
-            counts = (count if dtype is KINDS[0] else 0, 2 * count, 3 * count)
+            counts = (count if dtype is KINDS[0] else 0, count, 3 * count)
             yield group("graph", None, dtype, "in-place-alone", counts, _alone, *args, needs=memory)
             counts = (4 if dtype is KINDS[0] else 1, 8, 24)
             yield group("graph", None, dtype, "overlaps", counts, _overlapping, *args, needs=memory)

@@ -86,7 +86,7 @@ class Flavour:
     homes: tuple[DType, ...]
     palette: tuple[DType, ...]
     table: tuple[tuple[GrowthStep, int], ...]
-    counts: tuple[int, int, int] = (2, 24, 240)
+    counts: tuple[int, int, int] = (2, 12, 240)
     draw: Draw = draw_mixed
     """The data of the first inputs."""
     vocabulary: Vocabulary = field(default_factory=whole)
@@ -98,7 +98,7 @@ FLAVOURS: dict[str, Flavour] = {
         NARROW,
         NARROW,
         (*ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 1)),
-        (3, 70, 700),
+        (3, 24, 700),
     ),
     "integers": Flavour(
         WIDE, (*WIDE, *NARROW), (*ANYTHING, (steps.convert, 2), (steps.reinterpret, 1))
@@ -125,20 +125,20 @@ FLAVOURS: dict[str, Flavour] = {
         (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS, dtypes.bool),
         (*WIDE, *FLOATS),
         ((biases.absent, 12), *ARITHMETIC, *CHOOSING, *CONVERTING, *MOVING),
-        (1, 8, 120),
+        (1, 4, 120),
     ),
     "specials": Flavour(
         (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
         (*WIDE, *SMALL_FLOATS, *FLOATS),
         ((steps.reduce, 6), *ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 2)),
-        (1, 6, 120),
+        (1, 3, 120),
         draw_special,
     ),
     "chains": Flavour(
         (*NARROW, *SMALL_FLOATS),
         (*NARROW, *WIDE, *SMALL_FLOATS),
         ((biases.chain, 10), *ARITHMETIC, (steps.compare, 2), (steps.select, 2)),
-        (1, 8, 120),
+        (1, 4, 120),
     ),
     "gates": Flavour(
         (*NARROW, *WIDE, *FLOATS),
@@ -150,13 +150,13 @@ FLAVOURS: dict[str, Flavour] = {
         (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
         (*NARROW, *WIDE, *FLOATS),
         ((biases.with_constants, 10), *ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 1)),
-        (1, 6, 120),
+        (1, 3, 120),
     ),
     "nested": Flavour(
         (*FLOATS, *SMALL_FLOATS),
         FLOATS,
         ((steps.ternary, 8), (steps.binary, 8), (steps.unary, 2), (steps.select, 1)),
-        (1, 30, 300),
+        (1, 12, 300),
     ),
 }
 

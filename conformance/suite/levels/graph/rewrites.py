@@ -18,7 +18,6 @@ from math import prod
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.pair_forms import LENGTH, targets
 from uop.conformance.suite.levels.graph.pairs import (
-    IN_SMOKE,
     TOGETHER,
     data_for,
     own_share,
@@ -54,8 +53,13 @@ TABLES = {"rewrites": 3, "compositions": 1}
 VARIANTS, STRIDE = 4, 3
 """Into how many dtypes a default run converts where a pattern converts to any, and how far apart
 these are in the list of dtypes."""
+WHOLE = {"bool", "index", *("int8", "int16", "int32"), *("uint8", "uint32", "uint64")}
+WHOLE |= {"float16", "float32", "float64"}
+"""The dtypes that meet each pattern in a smoke run: three of each kind that has so many."""
 ROUNDS = 3
-"""How often a dtype meets each in a full run, with other constants."""
+"""How often a dtype meets each in a full run, with other constants; the only dtype of its kind does
+so in a default run too.
+"""
 SIDES = (3, 4)
 INPUTS: dict[str, Shape] = {
     **dict.fromkeys("xyzpq", (LENGTH,)),
@@ -70,26 +74,29 @@ BOOLS = "pq"
 FREE = "cd"
 """The constants that change."""
 SECTIONS: dict[str, frozenset[str]] = {
-    "numbers": frozenset({"int", "uint", "float"}),
-    "signed": frozenset({"int", "float"}),
+    "numbers": frozenset({"int", "uint", "float", "index"}),
+    "signed": frozenset({"int", "float", "index"}),
     "floats": frozenset({"float"}),
-    "integers": frozenset({"int", "uint"}),
+    "integers": frozenset({"int", "uint", "index"}),
     "int": frozenset({"int"}),
     "bits": frozenset({"int", "uint", "bool"}),
     "bool": frozenset({"bool"}),
-    "values": frozenset({"int", "uint", "float", "bool"}),
+    "values": frozenset({"int", "uint", "float", "bool", "index"}),
 }
 """The kinds of dtypes of each section of the table."""
+TOO_LARGE = ("CAST", "lowest", "large", "REDUCE(MUL")
+"""What may leave 64 bits, where an index has no meaning."""
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in vocabulary.of_dtypes(VALUES):
-        for name, few in TABLES.items() if dtype is not dtypes.index else ():
+        for name, few in TABLES.items():
             if listed := rewrites(dtype, vocabulary, name):
                 once = -(-sum(not row.variant for row in listed) // TOGETHER)
                 programs = -(-len(listed) // TOGETHER)
-                smoke = once if dtype.name in IN_SMOKE else min(few, once)
-                counts = (smoke, programs, ROUNDS * programs)
+                rounds = 1 if dtype.is_float or dtype.is_int else ROUNDS
+                smoke = once if dtype.name in WHOLE else min(few, once)
+                counts = (smoke, rounds * programs, ROUNDS * programs)
                 args = (dtype, vocabulary, name)
                 yield group("graph", None, dtype, name, counts, _rewrites, *args)
 
@@ -139,7 +146,9 @@ def rewrites(
     """Return the patterns that a dtype and a vocabulary have, from its share on; variants last."""
     kind = dtype.kind.value
     listed = [p for section, rows in table(name).items() if kind in SECTIONS[section] for p in rows]
-    if not vocabulary.is_whole:
+    if dtype is dtypes.index:
+        listed = [p for p in listed if not any(part in p for part in TOO_LARGE)]
+    if dtype is dtypes.index or not vocabulary.is_whole:
         listed = [p for p in listed if built(p, dtype, vocabulary, 0) is not None]
     rows = [PatternRow(p, place) for place, p in enumerate(listed)]
     begin = own_share(dtype, len(rows))

@@ -99,7 +99,7 @@ def _binary(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 KINDS = (
-    (Op.FUNCTION, "call", (1, 2, 6), _function),
+    (Op.FUNCTION, "call", (1, 1, 6), _function),
     (Op.FUNCTION, "nested", (0, 1, 3), _nested),
     (Op.TUPLE, "pack", (1, 1, 3), _tuple),
     (Op.GETTUPLE, "unpack", (1, 1, 3), _gettuple),

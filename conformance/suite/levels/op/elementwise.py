@@ -64,13 +64,14 @@ def taking_values() -> list[OpDef]:
 def _of_cell(declaration: OpDef, dtype: DType) -> Iterator[Group]:
     op, dts = declaration.op, operand_dtypes(declaration, dtype)
     yield group("op", op, dtype, "edges", (1, 1, 1 if len(dts) == 1 else 2), _edges, op, dts)
-    yield group("op", op, dtype, "shapes", (0, 1, len(SHAPES)), _shapes, op, dts)
+    shapes = (0, int(dtype.name in OF_ALL), len(SHAPES))
+    yield group("op", op, dtype, "shapes", shapes, _shapes, op, dts)
     yield group("op", op, dtype, "constants", (0, 1, 4), _constants, op, dts)
     if DECLARATIONS[op].is_shift:
         others = tuple((dtype, count) for count in INTS if count != dtype)
         yield group("op", op, dtype, "counts", (0, 1, len(others)), _counts, op, others)
     if DECLARATIONS[op].is_division:
-        yield group("op", op, dtype, "zero-divisors", (1, 2, 2), _zero_divisors, op, dts)
+        yield group("op", op, dtype, "zero-divisors", (1, 1, 2), _zero_divisors, op, dts)
     if op is Op.POW:
         few = (int(dtype.name in OF_ALL), 1, 1)
         yield group("op", op, dtype, "exponents", few, _exponents, dtype)

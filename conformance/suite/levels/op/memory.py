@@ -48,7 +48,7 @@ def groups() -> Iterator[Group]:
         for op in MARKERS:
             yield copying(group("op", op, dtype, "identity", (1, 1, 3), _marker, op, dtype))
         if dtype is not dtypes.index:
-            yield group("op", Op.BITCAST, dtype, "memory", (1, 2, 6), _bits, dtype)
+            yield group("op", Op.BITCAST, dtype, "memory", (1, 1, 6), _bits, dtype)
 
     for dtype in STAGED:
         yield group("op", Op.STAGE, dtype, "ids", (1, 2, 20), _staged, dtype)
@@ -218,13 +218,13 @@ def _staged(dtype: DType, choices: Choices, index: int) -> Generated:
 
 KINDS = (
     (Op.LOAD, "copy", (1, 1, 6), _load),
-    (Op.LOAD, "gated", (1, 3, 6), _load_gated),
+    (Op.LOAD, "gated", (1, 2, 6), _load_gated),
     (Op.BUFFER, "contents", (1, 1, 4), _buffer),
-    (Op.STORE, "whole", (1, 2, 6), _store),
-    (Op.STORE, "view", (1, 4, 12), _store_view),
+    (Op.STORE, "whole", (1, 1, 6), _store),
+    (Op.STORE, "view", (1, 2, 12), _store_view),
     (Op.STORE, "absent", (0, 1, 3), _store_absent),
-    (Op.STORE, "in-place", (1, 2, 4), _read_modify_write),
-    (Op.AFTER, "chain", (1, 2, 6), _after),
+    (Op.STORE, "in-place", (1, 1, 4), _read_modify_write),
+    (Op.AFTER, "chain", (1, 1, 6), _after),
     (Op.GROUP, "two", (1, 1, 3), _group),
     (Op.SINK, "several", (1, 1, 3), _sink),
 )

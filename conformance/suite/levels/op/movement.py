@@ -40,18 +40,18 @@ NARROW = tuple(d for d in INDEX_DTYPES if d.bits <= 16)
 def groups() -> Iterator[Group]:
     for k, dtype in enumerate(VALUES):
         for turn, (op, view) in enumerate(VIEWS.items(), k):
-            yield copying(group("op", op, dtype, "view", (1, 2, 9), _view, view, dtype))
+            yield copying(group("op", op, dtype, "view", (1, 1, 9), _view, view, dtype))
             usual = int(turn % len(VIEWS) == 0)
             yield group("op", op, dtype, "below", (0, usual, 2), _below, view, dtype)
-        yield copying(group("op", Op.PAD, dtype, "consumed", (1, 4, 12), _consumed, dtype))
-        yield copying(group("op", Op.INDEX, dtype, "constant", (1, 2, 6), _index_constant, dtype))
-        yield copying(group("op", Op.INDEX, dtype, "data", (1, 2, 8), _index_data, dtype))
+        yield copying(group("op", Op.PAD, dtype, "consumed", (1, 2, 12), _consumed, dtype))
+        yield copying(group("op", Op.INDEX, dtype, "constant", (1, 1, 6), _index_constant, dtype))
+        yield copying(group("op", Op.INDEX, dtype, "data", (1, 1, 8), _index_data, dtype))
         yield copying(group("op", Op.INDEX, dtype, "between", (1, 1, 3), _between, dtype))
-        yield copying(group("op", Op.SHRINK, dtype, "symbolic", (1, 2, 6), _symbolic, dtype))
+        yield copying(group("op", Op.SHRINK, dtype, "symbolic", (1, 1, 6), _symbolic, dtype))
         yield copying(group("op", Op.INDEX, dtype, "lists", (1, 1, 4), _lists, dtype))
         if dtype is not dtypes.bool:
             yield copying(group("op", Op.SHRINK, dtype, "sized-folds", (0, 1, 4), _folded, dtype))
-        yield copying(group("op", Op.STACK, dtype, "join", (1, 2, 6), _stack, dtype))
+        yield copying(group("op", Op.STACK, dtype, "join", (1, 1, 6), _stack, dtype))
         yield copying(group("op", Op.BIND, dtype, "size", (1, 1, 3), _bound, dtype))
         yield copying(group("op", Op.REPLICATED, dtype, "copies", (1, 1, 4), _replicated, dtype))
         if dtype in WITH_BITS:

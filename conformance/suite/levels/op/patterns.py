@@ -21,7 +21,7 @@ from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
 from uop.spec.uop import UOp, param
 
-COUNTS = (1, 2, 12)
+COUNTS = (1, 1, 12)
 SMALL = 3
 """The largest divisor and shift count: after a few steps something must be left."""
 

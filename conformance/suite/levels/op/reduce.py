@@ -155,7 +155,7 @@ def _scanned(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 KINDS = (
-    ("axes", (1, 3, len(OVER)), _axes),
+    ("axes", (1, 2, len(OVER)), _axes),
     ("edges", (1, 1, 2), _edges),
     ("padded", (0, 1, 4), _padded),
     ("long", (0, 1, 3), _long),
