@@ -43,10 +43,10 @@ FIRST = 256
 PREFIXES = (32, 64, 128, 256, 512, 1024)
 DRAWS = 40
 """The random choices of groups that a choice is compared with."""
-DTYPES = ("int32", "float32")
-"""The dtypes that small backends have: their groups stay."""
-NAMES = ("hand", "ranks")
-"""How the names of groups begin that stay: by hand, most after a fault; every rank of each op."""
+NAMES = ("hand", "ranks", "compositions")
+"""How the names of groups begin that stay: by hand, most after a fault; every rank of each op; what
+bug reports were about.
+"""
 Group = str
 
 
@@ -114,8 +114,8 @@ def kills_of_groups(matrix: Matrix, faults: Iterable[Fault]) -> dict[Group, Coun
 
 
 def _stays(group: Group) -> bool:
-    level, _, dtype, name = group.split("/", 3)
-    return level == "invalid" or dtype in DTYPES or name.startswith(NAMES)
+    level, _, _, name = group.split("/", 3)
+    return level == "invalid" or name.startswith(NAMES)
 
 
 def choose(
