@@ -9,14 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
-from uop.spec.args import (
-    AddrSpace,
-    BufferArg,
-    CustomFunctionArg,
-    GetTupleArg,
-    ParamArg,
-    arg_of,
-)
+from uop.spec.args import AddrSpace, BufferArg, CustomFunctionArg, GetTupleArg, ParamArg, arg_of
 from uop.spec.conditions.inputs import clash
 from uop.spec.dtype import dtypes
 from uop.spec.kernel.functions import CUSTOM_FUNCTIONS

@@ -12,14 +12,7 @@ from weakref import ref
 
 import uop.spec.ops.declared  # noqa: F401 - enters the declarations
 from uop.spec.args import AddrSpace, Arg, ConstArg, Device, ParamArg
-from uop.spec.conditions.labels import (
-    NODE_C1,
-    NODE_C2,
-    NODE_C3,
-    NODE_C4,
-    NODE_C5,
-    SHAPE_C1,
-)
+from uop.spec.conditions.labels import NODE_C1, NODE_C2, NODE_C3, NODE_C4, NODE_C5, SHAPE_C1
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError, users_line
 from uop.spec.ops.names import Op

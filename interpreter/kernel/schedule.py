@@ -118,10 +118,7 @@ def _of_linear(instructions: Iterable[UOp]) -> Items:
 
 
 def _of_graph(
-    body: UOp,
-    order: Sequence[UOp],
-    around: dict[UOp, frozenset[UOp]],
-    one_after_the_other: bool,
+    body: UOp, order: Sequence[UOp], around: dict[UOp, frozenset[UOp]], one_after_the_other: bool
 ) -> Items:
     """Build the loops of a body that is still a graph, by data flow; omit those that never run."""
     for u in order:

@@ -3,13 +3,6 @@
 Importing this package registers all rules in `rules.table`.
 """
 
-from uop.interpreter.rules import (
-    codegen,
-    decomposed,
-    elementwise,
-    extension,
-    movement,
-    reduce,
-)
+from uop.interpreter.rules import codegen, decomposed, elementwise, extension, movement, reduce
 
 __all__ = ["codegen", "decomposed", "elementwise", "extension", "movement", "reduce"]

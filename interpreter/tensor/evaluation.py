@@ -127,11 +127,7 @@ class Arrays:
         return value
 
     def launch(
-        self,
-        body: UOp,
-        arguments: list[Buffer],
-        held: Mapping[Buffer, Value],
-        addresses: Addresses,
+        self, body: UOp, arguments: list[Buffer], held: Mapping[Buffer, Value], addresses: Addresses
     ) -> dict[Buffer, Value]:
         launch(body, arguments, addresses, self.in_kernel)
         return {buffer: buffer.contents for buffer in held}

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from uop.spec.args import (
-    AddrSpace,
-    BufferArg,
-    ParamArg,
-    PtrAddArg,
-    SliceArg,
-    UniqueArg,
-    arg_of,
-)
+from uop.spec.args import AddrSpace, BufferArg, ParamArg, PtrAddArg, SliceArg, UniqueArg, arg_of
 from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import dtypes
 from uop.spec.editions import bestiary_args as b

@@ -8,16 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uop.spec.args import (
-    Arg,
-    ConstArg,
-    GetAddrArg,
-    GetTupleArg,
-    PadArg,
-    PadFill,
-    PlaceArg,
-    arg_of,
-)
+from uop.spec.args import Arg, ConstArg, GetAddrArg, GetTupleArg, PadArg, PadFill, PlaceArg, arg_of
 from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import dtypes
 from uop.spec.editions.edition import Edition, Word, broken, by_name, core_word, core_words

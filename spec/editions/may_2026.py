@@ -10,15 +10,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from uop.spec.args import (
-    AddrSpace,
-    Arg,
-    BufferArg,
-    Device,
-    PadArg,
-    PadFill,
-    arg_of,
-)
+from uop.spec.args import AddrSpace, Arg, BufferArg, Device, PadArg, PadFill, arg_of
 from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import DType
 from uop.spec.editions.edition import Edition, Word, broken, by_name, core_words
@@ -98,23 +90,12 @@ MAY_2026 = Edition(
     "The UOp specification of May 2026.",
     core_words("GETADDR")
     | by_name(
-        Word(
-            "BUFFER",
-            (),
-            _read_buffer,
-            FlatBufferArg,
-            conditions=(BUFFER_SIZE, BUFFER_NUMBER),
-        ),
+        Word("BUFFER", (), _read_buffer, FlatBufferArg, conditions=(BUFFER_SIZE, BUFFER_NUMBER)),
         Word("PAD", ("T", "o", "s'"), _read_pad),
         RANGE,
         WHERE,
         COPY,
     ),
-    {
-        Op.BUFFER: _write_buffer,
-        Op.CALL: _write_call,
-        Op.PAD: _write_pad,
-        Op.RANGE: write_range,
-    },
+    {Op.BUFFER: _write_buffer, Op.CALL: _write_call, Op.PAD: _write_pad, Op.RANGE: write_range},
     LETTERS,
 )

@@ -14,13 +14,7 @@ from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import users_line
 from uop.spec.frontend import views
 from uop.spec.frontend.calls import Call, composed, record
-from uop.spec.frontend.data import (
-    NUMBERS,
-    bound,
-    common_dtype,
-    held_list,
-    number,
-)
+from uop.spec.frontend.data import NUMBERS, bound, common_dtype, held_list, number
 from uop.spec.frontend.evaluator import evaluator, installed
 from uop.spec.frontend.operators import Unary
 from uop.spec.frontend.values import Values, holding

@@ -61,10 +61,7 @@ def padded(t: UOp, pairs: Sequence[tuple[int, int]], fill: PadFill) -> UOp:
 def shrunk(t: UOp, bounds: Sequence[tuple[int, int]]) -> UOp:
     """Keep the elements from start to end along each axis."""
     return UOp(
-        Op.SHRINK,
-        t,
-        dims(start for start, _ in bounds),
-        dims(end - start for start, end in bounds),
+        Op.SHRINK, t, dims(start for start, _ in bounds), dims(end - start for start, end in bounds)
     )
 
 

@@ -398,10 +398,7 @@ LISTED = replace(LINEARIZED, ops=LINEARIZED.ops | {Op.REDUCE}, invariants=SCALAR
 """LINEARIZED with values of any shape and their folds, which linearize splits into scalars."""
 PLANNED = replace(LINEARIZED, stage="plan")
 RENDERED = replace(
-    PLANNED,
-    stage="render",
-    body=Op.PROGRAM,
-    ops=PLANNED.ops | {Op.PROGRAM, Op.SOURCE, Op.BINARY},
+    PLANNED, stage="render", body=Op.PROGRAM, ops=PLANNED.ops | {Op.PROGRAM, Op.SOURCE, Op.BINARY}
 )
 
 FORMS = {

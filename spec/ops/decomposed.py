@@ -147,13 +147,7 @@ elementwise(
     decomposition=_cmpeq,
 )
 elementwise(
-    Op.NOT,
-    ("A",),
-    "not a.",
-    BOOL,
-    section=SECTION,
-    decomposition=_not_of,
-    interval=min_max.not_,
+    Op.NOT, ("A",), "not a.", BOOL, section=SECTION, decomposition=_not_of, interval=min_max.not_
 )
 elementwise(
     Op.EXP2,

@@ -10,13 +10,7 @@ from uop.spec.args import Arg, DTypeArg, arg_of
 from uop.spec.dtype import FLOATS, INTS, NUMBERS, VALUES, DType, DTypesOf, Kind, Number, dtypes
 from uop.spec.latitude import Latitude
 from uop.spec.ops import gradients
-from uop.spec.ops.constraints import (
-    broadcastable,
-    dtype_among,
-    one_axis,
-    one_device,
-    one_dtype,
-)
+from uop.spec.ops.constraints import broadcastable, dtype_among, one_axis, one_device, one_dtype
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.interval import Interval

@@ -90,11 +90,7 @@ def maximum(build: Build, u: Node, g: Node) -> Parts:
 
 def where(build: Build, u: Node, g: Node) -> Parts:
     condition, zero = u.src[0], _const(build, g, 0)
-    return (
-        None,
-        build(Op.WHERE, condition, g, zero),
-        build(Op.WHERE, condition, zero, g),
-    )
+    return None, build(Op.WHERE, condition, g, zero), build(Op.WHERE, condition, zero, g)
 
 
 def cast_(build: Build, u: Node, g: Node) -> Parts:

@@ -30,9 +30,7 @@ class Interval:
     def join(self, other: Interval) -> Interval:
         """The smallest interval that contains both."""
         return Interval(
-            min(self.min, other.min),
-            max(self.max, other.max),
-            self.may_be_nan or other.may_be_nan,
+            min(self.min, other.min), max(self.max, other.max), self.may_be_nan or other.may_be_nan
         )
 
 

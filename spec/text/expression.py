@@ -27,16 +27,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from uop.spec.args import (
-    AddrSpace,
-    Arg,
-    AxisType,
-    ConstArg,
-    DTypeArg,
-    PadFill,
-    ReduceArg,
-    Unit,
-)
+from uop.spec.args import AddrSpace, Arg, AxisType, ConstArg, DTypeArg, PadFill, ReduceArg, Unit
 from uop.spec.dtype import DTYPES, INTS, VALUES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.frontend.views import matmul
