@@ -17,7 +17,6 @@ from uop.spec.frontend.evaluator import Held
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
-
 CPU = (1, 0)
 """The device of DLPack whose memory numpy shares."""
 READ_ONLY = (1, 0)

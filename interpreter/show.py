@@ -1,15 +1,22 @@
-"""Print values for people: the shortest decimals that identify the bits, and words."""
+"""Show values to people: the shortest decimals that identify the bits, words, a drawing."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from uop.interpreter.accepted.result import Accepted, NaN
 from uop.interpreter.accepted.sets import intervals
+from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.inputs import Inputs
 from uop.interpreter.numeric.storage import STORED, to_bits
 from uop.interpreter.values import Value
 from uop.spec.dtype import Kind
 from uop.spec.text.codec import encode_scalar
+from uop.spec.text.draw import html
+from uop.spec.uop import UOp
 
 LONGEST = 256
 """The most elements that are shown in full; of a longer value only the corners are shown."""
@@ -31,6 +38,28 @@ def show_value(before: str, value: Value) -> str:
         max_line_width=WIDTH,
         formatter={"int_kind": lambda i: word(flat, int(i))},
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picture:
+    """A drawing of a graph with the value of every node, for notebooks."""
+
+    root: UOp
+    notes: Mapping[UOp, str]
+
+    def _repr_html_(self) -> str:
+        return html(self.root, self.notes)
+
+
+def show(root: UOp, inputs: Inputs | None = None) -> Picture:
+    """Evaluate a graph and draw it with its values."""
+    notes: dict[UOp, str] = {}
+
+    def note(u: UOp, value: Value) -> None:
+        notes[u] = " ".join(show_value("= ", value).split())
+
+    evaluate_full(root, inputs, note)
+    return Picture(root, notes)
 
 
 def word(value: Value, i: int) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from uop.conformance.adapters.stablehlo.write import to_stablehlo as to_stablehlo
     from uop.interpreter.evaluate import evaluate as evaluate
     from uop.interpreter.evaluate import evaluate_full as evaluate_full
-    from uop.interpreter.picture import show as show
+    from uop.interpreter.show import show as show
     from uop.interpreter.values import Value as Value
     from uop.spec.dtype import DType as DType
     from uop.spec.dtype import dtypes as dtypes
@@ -80,7 +80,7 @@ _HOME = {
     "parse_trace": "uop.spec.frontend.trace_text",
     "print_program": "uop.spec.text.program",
     "relu": "uop.spec.frontend.functions",
-    "show": "uop.interpreter.picture",
+    "show": "uop.interpreter.show",
     "show_graphs": "uop.spec.frontend.values",
     "show_values": "uop.spec.frontend.values",
     "sigmoid": "uop.spec.frontend.functions",

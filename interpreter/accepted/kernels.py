@@ -13,15 +13,12 @@ import numpy as np
 from uop.interpreter.accepted.apply import elementwise
 from uop.interpreter.accepted.cells import SetCells, with_all_masks
 from uop.interpreter.accepted.liberties import is_relaxed, read_terms
-from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.accepted.result import Accepted, as_output, is_reference, narrowed, widens
 from uop.interpreter.accepted.rules.choices import where
-from uop.interpreter.accepted.rules.folds import folded
+from uop.interpreter.accepted.rules.folds import Trees, folded
 from uop.interpreter.accepted.rules.matrices import fragments_in_warps
 from uop.interpreter.accepted.sets import Sets, points, somewhere, together, without
-from uop.interpreter.accepted.trees import Trees
-from uop.interpreter.accepted.widening import as_output, is_reference, narrowed, widens
-from uop.interpreter.addresses import Addresses
-from uop.interpreter.kernel.buffers import Buffer, Buffers, Registers
+from uop.interpreter.kernel.buffers import Addresses, Buffer, Buffers, Registers
 from uop.interpreter.kernel.domain import Access, Arrays
 from uop.interpreter.kernel.lanes import Lanes, indexed, repeated, reshaped, stacked
 from uop.interpreter.kernel.program import calls_of, launch

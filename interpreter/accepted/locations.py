@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uop.interpreter.accepted.result import Accepted
+from uop.interpreter.accepted.result import Accepted, narrowed
 from uop.interpreter.accepted.rules.casts import bitcast
 from uop.interpreter.accepted.rules.choices import where
 from uop.interpreter.accepted.sets import Sets, points, together, without
-from uop.interpreter.accepted.widening import narrowed
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.tensor.memory import TensorMemory, Touched, initial
 from uop.interpreter.tensor.view import cast_of_bits, unit_of

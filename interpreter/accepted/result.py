@@ -1,19 +1,34 @@
-"""Represent the accepted results of one node: the reference, and wider sets around it."""
+"""Represent the accepted results of one node: the reference, and wider sets where there are any."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from uop.interpreter.accepted import order
-from uop.interpreter.accepted.sets import Sets, in_gap, intervals, points
+from uop.interpreter.accepted.liberties import is_relaxed, reads_copy
+from uop.interpreter.accepted.sets import (
+    Sets,
+    in_gap,
+    intervals,
+    points,
+    signalling,
+    somewhere,
+    without,
+)
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import Value, either, full
+from uop.spec import latitude as lat
 from uop.spec.dtype import DType, Kind
+from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.text.codec import encode_scalar
 from uop.spec.text.literal import print_literal
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
 
 CONSTRAINED_SHARE = 16
 """A set is constrained if it holds at most 1/16 of the bit patterns of its dtype."""
@@ -162,6 +177,68 @@ class Accepted:
         return " or ".join([*dict.fromkeys(parts), *nan])
 
 
+def is_reference(s: Sets, value: Value, dtype: DType) -> bool:
+    """Return whether sets hold the reference alone, so that it can stand for them."""
+    opened = either(value.unspecified, value.invalid)
+    if somewhere(without(either(s.any, s.invalid), opened)) is not None:
+        return False
+    same_bits = order.same_bits(s.lo, np.ascontiguousarray(value.data))
+    equal = s.is_point() & same_bits
+    if s.nan is not None:
+        reference = points(value, dtype.is_float)
+        closed = without(reference.exact, s.exact)
+        alone = np.False_ if s.only is None else s.only & order.is_nan(value.data)
+        alone = alone if s.exact is None else alone & (same_bits | ~s.exact)
+        equal = np.where(s.nan, alone if closed is None else alone & ~closed, equal)
+    return bool((equal if opened is None else equal | opened).all())
+
+
+def narrowed(dtype: DType, value: Value, sets: Sets | None) -> Accepted:
+    """Return the reference with its sets; without them if they hold nothing else."""
+    return Accepted(
+        dtype, value, None if sets is None or is_reference(sets, value, dtype) else sets
+    )
+
+
+def as_output(u: UOp, profile: lat.Profile, accepted: Accepted) -> Accepted:
+    """Return the accepted results of an output: a copied signalling NaN may become quiet."""
+    if profile.snan == "kept" or u.op is Op.BITCAST or not accepted.dtype.is_float:
+        return accepted
+    if accepted.sets is None and not order.is_signalling(accepted.value.data).any():
+        return accepted
+    s = accepted.spread
+    loud = signalling(s)
+    if loud is None:
+        return accepted
+    quiet = np.where(loud, order.quieted(s.lo), s.hi)
+    return Accepted(accepted.dtype, accepted.value, replace(s, hi=quiet))
+
+
+def widens(u: UOp, profile: lat.Profile, operands: list[Value], value: Value) -> bool:
+    """Return whether an op on single operands may return a value other than the reference."""
+    if u.op in FLOOR_DIVISIONS and profile.truncates(u.dtype):
+        return True
+    if profile.fp8_saturate and u.op is Op.CAST and u.dtype.is_float and u.dtype.bits == 8:
+        return True
+    if not operands or not u.src[0].dtype.is_float:
+        return False
+    if u.op is Op.BITCAST:
+        return reads_copy(u, profile) and bool(order.is_signalling(operands[0].data).any())
+    latitude = u.declaration.latitude
+    if is_relaxed(profile) and (u.declaration.is_elementwise or isinstance(latitude, lat.Reduced)):
+        return True
+    if isinstance(latitude, lat.Quotient):
+        return True
+    if isinstance(latitude, lat.Ulp):
+        return 2 * latitude.budget(u.dtype) != 1
+    if isinstance(latitude, lat.Maximum):
+        nan_or_zero = (value.data != value.data) | (value.data == 0)
+        return bool(nan_or_zero.any()) or _has_nan(operands)
+    if isinstance(latitude, lat.Unordered):
+        return profile.cmp_nan == "either" and _has_nan(operands)
+    return isinstance(latitude, lat.Reduced)
+
+
 def _described(s: Sets, dtype: DType) -> str:
     """Describe an interval: one value, two neighbours, or the ends."""
     lo, hi = _spelled(s.lo, dtype), _spelled(s.hi, dtype)
@@ -177,3 +254,7 @@ def _spelled(one: Array, dtype: DType) -> str:
 def _nan_patterns(dtype: DType) -> int:
     form = dtype.format
     return 2 * form.fraction_mask if form.has_inf else 2
+
+
+def _has_nan(operands: list[Value]) -> bool:
+    return any(bool(order.is_nan(v.data).any()) for v in operands)

@@ -9,13 +9,10 @@ from uop.interpreter.accepted.apply import elementwise
 from uop.interpreter.accepted.cells import SetCells
 from uop.interpreter.accepted.kernels import launch_accepted
 from uop.interpreter.accepted.locations import AcceptedMemory
-from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.accepted.rules.folds import reduce
+from uop.interpreter.accepted.result import Accepted, as_output, narrowed, widens
+from uop.interpreter.accepted.rules.folds import Trees, reduce
 from uop.interpreter.accepted.sets import Sets
-from uop.interpreter.accepted.trees import Trees
-from uop.interpreter.accepted.widening import as_output, narrowed, widens
-from uop.interpreter.addresses import Addresses
-from uop.interpreter.kernel.buffers import Buffer
+from uop.interpreter.kernel.buffers import Addresses, Buffer
 from uop.interpreter.tensor.evaluation import ARRAYS, Evaluation
 from uop.interpreter.values import Value
 from uop.spec.latitude import Profile

@@ -13,11 +13,17 @@ import numpy as np
 
 from uop.interpreter.accept import read_by
 from uop.interpreter.accepted.liberties import is_copy, is_relaxed
+from uop.interpreter.accepted.result import widens
 from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.accepted.tensors import AcceptedValues
-from uop.interpreter.accepted.widening import widens
-from uop.interpreter.adversary.kernels import MovedInLaunch, member, pushed, quieted
-from uop.interpreter.adversary.orders import fold_somehow, maximum_somehow
+from uop.interpreter.adversary.kernels import (
+    MovedInLaunch,
+    fold_somehow,
+    maximum_somehow,
+    member,
+    pushed,
+    quieted,
+)
 from uop.interpreter.evaluate import Output
 from uop.interpreter.inputs import Inputs
 from uop.interpreter.kernel.lanes import Lanes

@@ -1,4 +1,4 @@
-"""Hold the memory of kernel programs: buffers that work items share, and their registers."""
+"""Hold the memory of kernel programs: buffers that work items share, registers, and addresses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uop.interpreter.addresses import Addresses
 from uop.interpreter.kernel.lanes import Shape, lanes_of
 from uop.interpreter.numeric.storage import Array, Mask, np_dtype
 from uop.interpreter.rules.table import RULES
@@ -307,3 +306,26 @@ class Buffers:
     def stored_to(self) -> dict[UOp, Buffer]:
         """Return the memory of each BUFFER that a kernel stores to."""
         return {u: b for u, b in self._buffers.items() if b.is_stored_to}
+
+
+ALIGNMENT = 256
+"""The alignment of buffers in bytes: more than any element needs."""
+
+
+class Addresses:
+    """The addresses of buffers on devices, assigned on first use.
+
+    No address is 0, and no two buffers overlap.
+    """
+
+    def __init__(self) -> None:
+        self._next = ALIGNMENT
+        self._assigned: dict[tuple[Hashable, str], int] = {}
+
+    def of(self, buffer: Hashable, size: int, device: str) -> int:
+        """Return the address on a device of a buffer of `size` bytes."""
+        key = buffer, device
+        if key not in self._assigned:
+            self._assigned[key] = self._next
+            self._next += (size // ALIGNMENT + 1) * ALIGNMENT
+        return self._assigned[key]

@@ -11,8 +11,15 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from uop.interpreter.kernel.buffers import Buffer, Place, Registers
-from uop.interpreter.kernel.lanes import Lanes, indexed, moved, repeated, reshaped, stacked
-from uop.interpreter.kernel.warps import in_warps
+from uop.interpreter.kernel.lanes import (
+    Lanes,
+    in_warps,
+    indexed,
+    moved,
+    repeated,
+    reshaped,
+    stacked,
+)
 from uop.interpreter.numeric.storage import Array, Mask, constant
 from uop.interpreter.rules.codegen import meaning_of
 from uop.interpreter.rules.reduce import fold, identity, neutral

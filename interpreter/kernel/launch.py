@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import numpy as np
 
-from uop.interpreter.addresses import Addresses
 from uop.interpreter.footprint import check_kernel, current_meter
-from uop.interpreter.kernel.buffers import Buffer, Place, Registers
+from uop.interpreter.kernel.buffers import Addresses, Buffer, Place, Registers
 from uop.interpreter.kernel.domain import MEANINGS, Access, Domain, folded
-from uop.interpreter.kernel.lanes import Kind, Lanes, lanes_of
+from uop.interpreter.kernel.lanes import Kind, Lanes, lanes_of, need_whole_warps
 from uop.interpreter.kernel.memory import LaunchMemory, refuse_open
 from uop.interpreter.kernel.schedule import (
     Branch,
@@ -30,7 +29,6 @@ from uop.interpreter.kernel.schedule import (
     has_fixed_bound,
     scheduled,
 )
-from uop.interpreter.kernel.warps import need_whole_warps
 from uop.interpreter.numeric.storage import MOST_AXES, Mask
 from uop.interpreter.rules.codegen import meaning_of
 from uop.interpreter.rules.reduce import identity

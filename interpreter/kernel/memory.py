@@ -22,7 +22,6 @@ from uop.spec.properties.shape import size
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
 
-
 Values = Callable[["UOp"], Value]
 
 

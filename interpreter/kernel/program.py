@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from uop.interpreter.addresses import Addresses
 from uop.interpreter.footprint import check_values
-from uop.interpreter.kernel.buffers import Buffer, Buffers
+from uop.interpreter.kernel.buffers import Addresses, Buffer, Buffers
 from uop.interpreter.kernel.domain import Arrays
 from uop.interpreter.kernel.launch import Kernel, Make
 from uop.interpreter.kernel.races import CarriedError

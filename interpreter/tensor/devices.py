@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from uop.interpreter.check import check_value
-from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.evaluate import check_value, evaluate_full
 from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
 from uop.interpreter.numeric.storage import to_bits
 from uop.interpreter.tensor.evaluation import FullOutput

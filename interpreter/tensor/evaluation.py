@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
 import numpy as np
 
 import uop.interpreter.rules  # noqa: F401 - enters the meanings
-from uop.interpreter.addresses import Addresses
 from uop.interpreter.footprint import bound, check_values, current_meter, is_small
 from uop.interpreter.kernel import domain as kernel
-from uop.interpreter.kernel.buffers import Buffer
+from uop.interpreter.kernel.buffers import Addresses, Buffer
 from uop.interpreter.kernel.lanes import Lanes
 from uop.interpreter.kernel.program import launch
 from uop.interpreter.numeric.storage import constant

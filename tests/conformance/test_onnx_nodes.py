@@ -15,7 +15,7 @@ import pytest
 
 from uop import UOp, compile, evaluate_full
 from uop.compiler.runtime.opencl import OpenCLDevice
-from uop.interpreter.check import check_of
+from uop.interpreter.evaluate import check_of
 
 pytest.importorskip("onnx", reason="pip install 'uop[onnx]'")
 

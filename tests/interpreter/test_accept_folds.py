@@ -10,7 +10,7 @@ import pytest
 
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.adversary.orders import fold_somehow
+from uop.interpreter.adversary.kernels import fold_somehow
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import FLOATS, DType, dtypes

@@ -11,7 +11,7 @@ from flint import arb, ctx, fmpq
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from uop.interpreter.numeric import bounds
+from uop.interpreter.numeric import enclosure as bounds
 
 FINER = 4096
 """The precision of the balls: that of every float, and far more."""

@@ -17,8 +17,7 @@ from uop.conformance.judging import storage
 from uop.conformance.suite.levels.written import by_file
 from uop.conformance.suite.values import specials
 from uop.interpreter.adversary.evaluation import evaluate_adversarially
-from uop.interpreter.check import check_of, check_value
-from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.evaluate import check_of, check_value, evaluate_full
 from uop.interpreter.numeric.storage import Array, from_bits, to_bits
 from uop.interpreter.rules.table import UNSPECIFIED
 from uop.interpreter.tensor.devices import Sharded, evaluate_by_devices

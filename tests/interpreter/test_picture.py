@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from uop.interpreter.picture import show
+from uop.interpreter.show import show
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param

@@ -22,7 +22,7 @@ from uop.conformance.report.html.page_cells import anchor
 from uop.conformance.report.model import Failure, Report
 from uop.conformance.report.text import explained
 from uop.conformance.run.commands import repro_command
-from uop.interpreter.picture import show
+from uop.interpreter.show import show
 from uop.spec.case import FileCase
 from uop.spec.errors import UopError
 from uop.spec.ops.names import Op

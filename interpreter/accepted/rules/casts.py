@@ -9,7 +9,7 @@ import numpy as np
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.liberties import reads_copy
 from uop.interpreter.accepted.rules.budget import largest_finite, overflow_threshold
-from uop.interpreter.accepted.rules.floats import computed
+from uop.interpreter.accepted.rules.floats import computed, has_zero
 from uop.interpreter.accepted.rules.integers import unless_wrapped
 from uop.interpreter.accepted.rules.table import accepts_floats, accepts_ints
 from uop.interpreter.accepted.sets import Sets, signalling, somewhere, united, without
@@ -72,7 +72,7 @@ def _bits(u: Node, a: Sets) -> Sets:
 
 def _to_bool(a: Sets) -> Sets:
     """Return whether a value differs from zero; a NaN does."""
-    zero = (a.lo <= 0) & (a.hi >= 0)
+    zero = has_zero(a)
     nonzero = (a.lo != 0) | (a.hi != 0)
     if a.nan is None:
         return Sets(~zero, nonzero)

@@ -62,7 +62,7 @@ def product(a: Sets, b: Sets) -> Sets:
     """
     nan, only = either(a.nan, b.nan), either(a.only, b.only)
     corners = [a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi]
-    zero_inf = (_has_zero(a) & _has_inf(b)) | (_has_inf(a) & _has_zero(b))
+    zero_inf = (has_zero(a) & has_inf(b)) | (has_inf(a) & has_zero(b))
     if not zero_inf.any():
         k = [order.keys(corner) for corner in corners]
         lo = np.minimum(np.minimum(k[0], k[1]), np.minimum(k[2], k[3]))
@@ -85,19 +85,26 @@ def maximum(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     lo, hi = order.upper(a.lo, b.lo), order.upper(a.hi, b.hi)
     minus, plus = order.contains_negative_zero, order.contains_positive_zero
     zeros = (minus(a.lo, a.hi) & plus(b.lo, b.hi)) | (plus(a.lo, a.hi) & minus(b.lo, b.hi))
-    if zeros.any():
-        lo = np.where(zeros & (lo == 0), -np.abs(lo), lo)
-        hi = np.where(zeros & (hi == 0), np.abs(hi), hi)
+    numbers = either_zero(zeros, lo, hi)
     nan, only = either(a.nan, b.nan), either(a.only, b.only)
     if nan is None or profile.max_nan == "propagate":
-        return Sets(lo, hi, nan, only)
+        return Sets(numbers.lo, numbers.hi, nan, only)
     if profile.max_nan == "number":
         # IEEE 754-2008 and C give NaN for a signalling one.
         nan = either(both(a.nan, b.nan), signalling(a), signalling(b))
     # Where one operand is NaN the other one is accepted.
-    numbers = Sets(lo, hi, None, only)
+    numbers = replace(numbers, only=only)
     other = (_instead_of_nan(y, x.nan) for x, y in ((a, b), (b, a)) if x.nan is not None)
     return replace(united(numbers, *other), nan=nan)
+
+
+def either_zero(zeros: Mask, lo: Array, hi: Array) -> Sets:
+    """Return a maximum, whose zero has either sign where operands have zeros of both."""
+    if not zeros.any():
+        return Sets(lo, hi)
+    return Sets(
+        np.where(zeros & (lo == 0), -np.abs(lo), lo), np.where(zeros & (hi == 0), np.abs(hi), hi)
+    )
 
 
 def _instead_of_nan(number: Sets, other: Mask) -> Sets:
@@ -143,11 +150,11 @@ def hull_of(values: list[Array]) -> tuple[Sets, Mask]:
     return Sets(order.unkeys(lo, storage), order.unkeys(hi, storage)), np.logical_and.reduce(lost)
 
 
-def _has_zero(a: Sets) -> Mask:
+def has_zero(a: Sets) -> Mask:
     return np.asarray((a.lo <= 0) & (a.hi >= 0))
 
 
-def _has_inf(a: Sets) -> Mask:
+def has_inf(a: Sets) -> Mask:
     return np.asarray(np.isinf(a.lo) | np.isinf(a.hi))
 
 

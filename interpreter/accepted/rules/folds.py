@@ -1,17 +1,23 @@
-"""Compute the accepted results of REDUCE, for every order, grouping and wider accumulator."""
+"""Compute the accepted results of REDUCE, for every order, grouping and wider accumulator.
+
+Where a profile regroups sums and products, a tree of them is a REDUCE of its leaves.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from uop.interpreter.accepted import order
-from uop.interpreter.accepted.liberties import is_relaxed, read_terms, within
+from uop.interpreter.accepted.liberties import flushed, is_relaxed, read_terms, within
 from uop.interpreter.accepted.rules.budget import wide_storage
 from uop.interpreter.accepted.rules.float_folds import Terms, product_of, sum_of
+from uop.interpreter.accepted.rules.floats import either_zero, negative
 from uop.interpreter.accepted.rules.integers import SAFE, unless_wrapped
 from uop.interpreter.accepted.sets import (
     Sets,
@@ -22,9 +28,9 @@ from uop.interpreter.accepted.sets import (
     somewhere,
     together,
     union,
+    united,
     without,
 )
-from uop.interpreter.accepted.subnormals import flushed
 from uop.interpreter.numeric.storage import PART, Mask
 from uop.interpreter.rules.reduce import fold, identity, terms_first
 from uop.interpreter.values import either
@@ -33,6 +39,9 @@ from uop.spec.dtype import DType, Kind
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import Op
 from uop.spec.registry import Node
+
+if TYPE_CHECKING:
+    from uop.spec.uop import UOp
 
 
 def reduce(u: Node, profile: Profile, t: Sets) -> Sets:
@@ -194,14 +203,8 @@ def _largest(dtype: DType, t: Terms, droppable: Mask | None, nothing: Mask | Non
 
 def _largest_of_intervals(t: Terms) -> Sets:
     lo, hi = (order.unkeys(order.keys(end).max(axis=0), t.lo.dtype) for end in (t.lo, t.hi))
-    zeros = _some(order.contains_negative_zero(t.lo, t.hi)) & _some(
-        order.contains_positive_zero(t.lo, t.hi)
-    )
-    if not zeros.any():
-        return Sets(lo, hi)
-    return Sets(
-        np.where(zeros & (lo == 0), -np.abs(lo), lo), np.where(zeros & (hi == 0), np.abs(hi), hi)
-    )
+    minus, plus = order.contains_negative_zero, order.contains_positive_zero
+    return either_zero(_some(minus(t.lo, t.hi)) & _some(plus(t.lo, t.hi)), lo, hi)
 
 
 def _some(mask: Mask) -> Mask:
@@ -213,3 +216,43 @@ FLOAT_FOLDS: dict[Op, Callable[[Op, DType, Profile, Terms], Sets]] = {
     Op.MUL: _float_product,
     Op.MAX: _float_maximum,
 }
+
+
+KINDS = {Op.ADD: Op.ADD, Op.SUB: Op.ADD, Op.MUL: Op.MUL}
+"""The op of the tree that a node belongs to: a difference is a sum with a negated operand."""
+
+AtResult = Callable[[int, Sets], Sets]
+"""Aligns the sets of the operand of a number with the result."""
+
+
+class Trees:
+    """The leaves of the maximal trees of one op, over values that are used once."""
+
+    def __init__(self, root: UOp, profile: Profile) -> None:
+        self._profile = profile
+        nodes: list[Node] = list(root.toposort()) if profile.reassociate else []
+        # A LINEAR lists its nodes, which is not a use of them.
+        self._uses = Counter(s for u in nodes if u.op is not Op.LINEAR for s in u.src)
+        self._leaves: dict[Node, list[Sets]] = {}
+
+    def regrouped(self, u: Node, operands: list[Sets], result: Sets, at_result: AtResult) -> Sets:
+        """Return the result of an op joined with the results of its regrouped tree."""
+        if KINDS.get(u.op) not in self._profile.reassociate or not u.dtype.is_float:
+            return result
+        leaves: list[Sets] = []
+        for k, (s, operand) in enumerate(zip(u.src, operands, strict=True)):
+            continues = self._uses[s] == 1 and KINDS.get(s.op) is KINDS[u.op]
+            inside = self._leaves.get(s, []) if continues else []
+            own = [at_result(k, leaf) for leaf in inside or [operand]]
+            leaves += map(negative, own) if u.op is Op.SUB and k else own
+        self._leaves[u] = leaves
+        if len(leaves) < 3:
+            return result
+        shape = result.lo.shape or (1,)
+        spread = [s.map(lambda a: np.broadcast_to(a, shape)) for s in leaves]
+        terms = together(spread, lambda parts: np.stack(parts))
+        sums = folded(KINDS[u.op], u.dtype, self._profile, terms)
+        sums = sums.map(lambda a: a.reshape(result.lo.shape))
+        return replace(
+            united(result, sums), any=either(result.any, sums.any), invalid=result.invalid
+        )

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uop.interpreter.accepted.liberties import FP8_UNIT
 from uop.interpreter.accepted.rules.budget import largest_finite, overflow_threshold
+from uop.interpreter.accepted.rules.floats import has_inf, has_zero
 from uop.interpreter.accepted.sets import Sets, nan_alone, signalling, somewhere, together, without
 from uop.interpreter.kernel.fragments import fragments_of
-from uop.interpreter.kernel.lanes import Axis, lanes_of
-from uop.interpreter.kernel.warps import Warps
+from uop.interpreter.kernel.lanes import Axis, Warps, lanes_of
 from uop.interpreter.numeric.conversions import round_to
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.rules.codegen import wmma_factors
@@ -20,9 +21,6 @@ from uop.spec.args import WmmaArg, arg_of
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
-
-FP8_UNIT = 2.0**-13
-"""The unit roundoff of the sums of fp8 products in matrix units."""
 
 SUM_ERROR = 2.0**-47
 """A bound of the error of a sum of a few dozen float64, relative to the sum of magnitudes."""
@@ -72,7 +70,7 @@ def _products(a: Sets, b: Sets) -> Sets:
     a, b = a.map(lambda x: x[..., :, :, None]), b.map(lambda x: x[..., None, :, :])
     corners = [x * y for x in (a.lo, a.hi) for y in (b.lo, b.hi)]
     lost = [np.isnan(c) for c in corners]
-    zero_inf = (_zero(a) & _infinite(b)) | (_infinite(a) & _zero(b))
+    zero_inf = (has_zero(a) & has_inf(b)) | (has_inf(a) & has_zero(b))
     only = np.logical_and.reduce(lost)
     # 0 times infinity lies inside: anything is accepted.
     open_ = zero_inf & ~only
@@ -148,11 +146,3 @@ def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
 
 def _some(mask: Mask | None) -> Mask:
     return np.asarray(False if mask is None else mask.any(axis=-1))
-
-
-def _zero(s: Sets) -> Mask:
-    return np.asarray((s.lo <= 0) & (s.hi >= 0))
-
-
-def _infinite(s: Sets) -> Mask:
-    return np.asarray(np.isinf(s.lo) | np.isinf(s.hi))

@@ -9,11 +9,19 @@ from fractions import Fraction
 import numpy as np
 
 from uop.interpreter.accepted import order
+from uop.interpreter.accepted.liberties import flushed
 from uop.interpreter.accepted.rules.budget import doubtful, wide_storage, within_budget
-from uop.interpreter.accepted.rules.floats import computed, hull_of, inner, product, stored
+from uop.interpreter.accepted.rules.floats import (
+    computed,
+    has_inf,
+    has_zero,
+    hull_of,
+    inner,
+    product,
+    stored,
+)
 from uop.interpreter.accepted.rules.table import accepts_floats
 from uop.interpreter.accepted.sets import Sets, both, joined, signalling, somewhere, united, without
-from uop.interpreter.accepted.subnormals import flushed
 from uop.interpreter.numeric.enclosure import (
     HUGE,
     Magnitude,
@@ -177,9 +185,8 @@ def sin(u: Node, profile: Profile, a: Sets) -> Sets:
     result = _budgeted(low, high, lat.SIN, u.dtype)
     result = _decided(u.op, u.dtype, lat.SIN, low, result, a)
     result = _where_exact(single & (a.lo == 0), x_lo, x_hi, result, u.dtype)
-    infinite = np.isinf(a.lo) | np.isinf(a.hi)
     only = np.isinf(a.lo) & single
-    return _with_nans(Sets(result.lo, result.hi, somewhere(infinite), somewhere(only)), a)
+    return _with_nans(Sets(result.lo, result.hi, somewhere(has_inf(a)), somewhere(only)), a)
 
 
 @accepts_floats(Op.POW)
@@ -235,9 +242,8 @@ def _ratio(dtype: DType, a: Sets, b: Sets) -> Sets:
         y += [np.where(across, zero, y[0]) for zero in (-0.0, 0.0)]
     hull, lost = hull_of([i / j for i in x for j in y])
     result = _quotients(hull.lo, hull.hi, lat.DIV, dtype)
-    zeros = (a.lo <= 0) & (a.hi >= 0) & (b.lo <= 0) & (b.hi >= 0)
-    infinities = (np.isinf(a.lo) | np.isinf(a.hi)) & (np.isinf(b.lo) | np.isinf(b.hi))
-    nan = either(result.nan, somewhere(zeros | infinities))
+    undefined = (has_zero(a) & has_zero(b)) | (has_inf(a) & has_inf(b))
+    nan = either(result.nan, somewhere(undefined))
     return Sets(result.lo, result.hi, nan, either(result.only, somewhere(lost)))
 
 

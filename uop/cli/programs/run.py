@@ -146,8 +146,7 @@ def arrays(case: FileCase, root: UOp, files: dict[int, Path]) -> dict[int, Array
 
 def interpret(root: UOp, inputs: dict[int, Array], trace: bool) -> dict[int, Value]:
     """Run the interpreter, with a check of every value on the way."""
-    from uop.interpreter.check import check_of
-    from uop.interpreter.evaluate import evaluate_full
+    from uop.interpreter.evaluate import check_of, evaluate_full
     from uop.interpreter.inputs import with_numbers
 
     root, values = with_numbers(root, inputs)
