@@ -17,8 +17,7 @@ from uop.compiler.stages.render.stage import numbers, params, written_params
 from uop.compiler.targets.target import Target
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import BinaryArg, ParamArg, arg_of
-from uop.spec.conditions.inputs import check_slots, misfit
-from uop.spec.conditions.labels import INPUT_C5
+from uop.spec.conditions.labels import INPUT_C5, check_slots, misfit
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import slot_of
 from uop.spec.kernel.functions import CustomFunction

@@ -11,8 +11,7 @@ import numpy as np
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.values import Value
 from uop.spec.args import ParamArg
-from uop.spec.conditions.inputs import check_slots, misfit
-from uop.spec.conditions.labels import INPUT_C5, INPUT_C6
+from uop.spec.conditions.labels import INPUT_C5, INPUT_C6, check_slots, misfit
 from uop.spec.errors import users_line
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import AddrSpace, BufferArg, CustomFunctionArg, GetTupleArg, ParamArg, arg_of
-from uop.spec.conditions.inputs import clash
+from uop.spec.conditions.labels import clash
 from uop.spec.dtype import dtypes
 from uop.spec.kernel.functions import CUSTOM_FUNCTIONS
 from uop.spec.ops.names import Op

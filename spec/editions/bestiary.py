@@ -7,16 +7,15 @@ in place of STACK and INDEX, and a PROGRAM that is filled stage by stage.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from uop.spec.args import BinaryArg, RangeArg, SpecialArg, StageArg, arg_of
+from uop.spec import args as core
 from uop.spec.editions import bestiary_args as b
-from uop.spec.editions import bestiary_calls as calls
-from uop.spec.editions import bestiary_conditions as c
 from uop.spec.editions import bestiary_memory as m
 from uop.spec.editions import bestiary_read as r
 from uop.spec.editions import bestiary_write as w
-from uop.spec.editions.edition import Word, by_name, core_word, renamed
+from uop.spec.editions.edition import Word, by_name, core_word, read_as, written_as
 from uop.spec.editions.tree import TreeEdition
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
@@ -39,52 +38,64 @@ WORDS = by_name(
     *(core_word(op) for op, d in DECLARATIONS.items() if d.is_elementwise),
     *(replace(core_word(op), name=name) for name, op in RENAMED.items()),
     *(replace(core_word(op), src=("src", "new_shape")) for op in (Op.RESHAPE, Op.EXPAND)),
-    Word("SPECIAL", ("end",), r.read_special, SpecialArg),
+    Word("SPECIAL", ("end",), read_as(Op.SPECIAL, r.special_of), core.SpecialArg),
     Word("RANGE", ("end", "deps*"), r.read_range, b.AxisArg),
     Word("END", ("computation", "ranges*"), r.read_end),
     Word("REDUCE_AXIS", ("src",), r.read_reduce_axis, b.ReduceAxisArg),
-    Word("REDUCE", ("src", "ranges*"), r.read_reduce, b.ReduceOpArg),
+    Word("REDUCE", ("src", "ranges*"), read_as(Op.REDUCE, core.ReduceArg), b.ReduceOpArg),
     Word(
         "ALLREDUCE",
         ("src", "device"),
         r.read_allreduce,
         b.ReduceOpArg,
-        conditions=(c.ALLREDUCE_DEVICE,),
+        conditions=(b.ALLREDUCE_DEVICE,),
     ),
     Word(
         "BUFFER",
         ("unique?", "device?"),
         m.read_buffer,
         b.SizeArg,
-        conditions=(c.BUFFER_UNIQUE, c.BUFFER_NUMBER, c.BUFFER_SIZE),
+        conditions=(b.BUFFER_UNIQUE, b.BUFFER_NUMBER, b.BUFFER_SIZE),
     ),
     Word("BUFFER_VIEW", ("buffer",), m.read_view, b.ViewArg),
-    Word("BUFFERIZE", ("compute", "ranges*"), core_word(Op.STAGE).read, StageArg),
+    Word("BUFFERIZE", ("compute", "ranges*"), read_as(Op.STAGE), core.StageArg),
     Word("INDEX", ("buffer", "indices*"), m.read_index, b.GateArg),
-    Word("POINTER_INDEX", ("ptr", "offset"), m.read_pointer, b.OffsetArg),
-    Word("LOAD", ("buffer", "index", "alt?"), m.read_load, conditions=(c.LOAD_INDEX, c.LOAD_ALT)),
+    Word("POINTER_INDEX", ("ptr", "offset"), read_as(Op.PTRADD, core.PtrAddArg), b.OffsetArg),
+    Word("LOAD", ("buffer", "index", "alt?"), m.read_load, conditions=(b.LOAD_INDEX, b.LOAD_ALT)),
     Word("STORE", ("index", "value", "ranges*"), m.read_store),
     Word("SINK", ("sources*",), r.read_sink, b.KernelArg),
-    Word("CALL", ("body", "args*"), calls.read_call, b.CallArg),
-    Word("FUNCTION", ("body", "args*"), calls.read_function, b.CallArg),
-    Word("GET_TUPLE", ("src",), r.read_element, b.ElementArg),
+    Word("CALL", ("body", "args*"), r.read_call, b.CallArg),
+    Word("FUNCTION", ("body", "args*"), r.read_function, b.CallArg),
+    Word("GET_TUPLE", ("src",), read_as(Op.GETTUPLE, core.GetTupleArg), b.ElementArg),
     Word(
         "PROGRAM",
         ("sink", "device", "linear?", "source?", "binary?"),
         r.read_program,
-        conditions=(c.PROGRAM_DEVICE, c.PROGRAM_STAGE),
+        conditions=(b.PROGRAM_DEVICE, b.PROGRAM_STAGE),
     ),
-    Word("SOURCE", (), r.read_source, b.CodeArg),
-    Word("PROGRAM_BINARY", (), core_word(Op.BINARY).read, BinaryArg),
+    Word("SOURCE", (), read_as(Op.SOURCE, core.SourceArg), b.CodeArg),
+    Word("PROGRAM_BINARY", (), read_as(Op.BINARY), core.BinaryArg),
     Word("BARRIER", ("src", "deps*"), r.read_barrier),
-    Word("VECTORIZE", ("elements*",), r.read_vectorize, conditions=(c.VECTORIZE_ELEMENTS,)),
+    Word("VECTORIZE", ("elements*",), r.read_vectorize, conditions=(b.VECTORIZE_ELEMENTS,)),
     Word("GEP", ("vector",), r.read_gep, b.PositionsArg),
-    Word("VCONST", (), r.read_vconst, b.ValuesArg, conditions=(c.VCONST_VALUES,)),
-    Word("CAT", ("sources*",), r.read_cat, conditions=(c.CAT_SOURCES,)),
+    Word("VCONST", (), r.read_vconst, b.ValuesArg, conditions=(b.VCONST_VALUES,)),
+    Word("CAT", ("sources*",), r.read_cat, conditions=(b.CAT_SOURCES,)),
     Word("PTRCAT", ("source", "sources*"), m.read_ptrcat),
-    Word("UNROLL", ("src",), r.read_unroll, b.UnrollAxesArg, conditions=(c.UNROLL_AXES,)),
-    Word("CONTRACT", ("src",), r.read_contract, b.UpcastRangesArg, conditions=(c.CONTRACT_AXES,)),
-    Word("WMMA", ("a", "b", "c"), r.read_wmma, b.TensorCoreArg, conditions=(c.WMMA_UPCAST,)),
+    Word(
+        "UNROLL",
+        ("src",),
+        read_as(Op.UNROLL, partial(r.pairs_of, b.UNROLL_AXES)),
+        b.UnrollAxesArg,
+        conditions=(b.UNROLL_AXES,),
+    ),
+    Word(
+        "CONTRACT",
+        ("src",),
+        read_as(Op.CONTRACT, partial(r.pairs_of, b.CONTRACT_AXES)),
+        b.UpcastRangesArg,
+        conditions=(b.CONTRACT_AXES,),
+    ),
+    Word("WMMA", ("a", "b", "c"), r.read_wmma, b.TensorCoreArg, conditions=(b.WMMA_UPCAST,)),
     Word("IF", ("condition", "body*"), r.read_if),
     Word("ENDIF", ("if_op",), r.read_endif),
     Word(
@@ -92,20 +103,20 @@ WORDS = by_name(
         ("shape_or_device*",),
         m.read_param,
         b.SlotArg,
-        conditions=(c.PARAM_PLACE, c.PARAM_DEVICE, c.PARAM_SIZE),
+        conditions=(b.PARAM_PLACE, b.PARAM_DEVICE, b.PARAM_SIZE),
     ),
-    Word("DEFINE_VAR", (), m.read_variable, b.VariableArg, conditions=(c.VARIABLE_NUMBER,)),
-    Word("DEFINE_LOCAL", (), m.read_local, b.DefineArg, conditions=(c.LOCAL_SIZE,)),
-    Word("DEFINE_REG", (), m.read_reg, b.DefineArg, conditions=(c.REG_SIZE,)),
-    Word("PAD", ("src", "begin_pads", "end_pads"), r.read_pad, conditions=(c.PAD_SIZES,)),
-    Word("SHRINK", ("src", "begins", "ends"), r.read_shrink, conditions=(c.SHRINK_SIZES,)),
-    Word("PERMUTE", ("src",), r.read_permute, b.AxesArg),
-    Word("FLIP", ("src",), r.read_flip, b.FlaggedArg),
-    Word("COPY", ("src", "device"), r.read_copy, conditions=(c.COPY_DEVICE,)),
-    Word("STACK", ("sizes*",), r.read_stack),
-    Word("MSTACK", ("sources*",), r.read_stack),
+    Word("DEFINE_VAR", (), m.read_variable, b.VariableArg, conditions=(b.VARIABLE_NUMBER,)),
+    Word("DEFINE_LOCAL", (), m.read_local, b.DefineArg, conditions=(b.LOCAL_SIZE,)),
+    Word("DEFINE_REG", (), m.read_reg, b.DefineArg, conditions=(b.REG_SIZE,)),
+    Word("PAD", ("src", "begin_pads", "end_pads"), r.read_pad, conditions=(b.PAD_SIZES,)),
+    Word("SHRINK", ("src", "begins", "ends"), r.read_shrink, conditions=(b.SHRINK_SIZES,)),
+    Word("PERMUTE", ("src",), read_as(Op.PERMUTE, core.PermuteArg), b.AxesArg),
+    Word("FLIP", ("src",), read_as(Op.FLIP, core.FlipArg), b.FlaggedArg),
+    Word("COPY", ("src", "device"), r.read_copy, conditions=(b.COPY_DEVICE,)),
+    Word("STACK", ("sizes*",), read_as(Op.STACK)),
+    Word("MSTACK", ("sources*",), read_as(Op.STACK)),
     Word("MSELECT", ("src",), r.read_select, b.ElementArg),
-    Word("MULTI", ("sources*",), r.read_multi),
+    Word("MULTI", ("sources*",), read_as(Op.TUPLE)),
 )
 
 WRITES = {
@@ -121,26 +132,26 @@ WRITES = {
     Op.GROUP: w.write_group,
     Op.PARAM: w.write_param,
     Op.SLICE: w.write_slice,
-    Op.SPECIAL: w.write_special,
-    Op.STAGE: renamed("BUFFERIZE"),
-    Op.PTRADD: w.write_pointer,
+    Op.SPECIAL: written_as("SPECIAL", w.special_of),
+    Op.STAGE: written_as("BUFFERIZE"),
+    Op.PTRADD: written_as("POINTER_INDEX", b.OffsetArg),
     Op.INDEX: w.write_index,
     Op.LOAD: w.write_load,
     Op.STORE: w.write_store,
-    Op.GETTUPLE: w.write_get_tuple,
+    Op.GETTUPLE: written_as("GET_TUPLE", b.ElementArg),
     Op.PROGRAM: w.write_program,
-    Op.SOURCE: w.write_source,
-    Op.BINARY: renamed("PROGRAM_BINARY"),
+    Op.SOURCE: written_as("SOURCE", b.CodeArg),
+    Op.BINARY: written_as("PROGRAM_BINARY"),
     Op.STACK: w.write_stack,
-    Op.UNROLL: w.write_unroll,
-    Op.CONTRACT: w.write_contract,
+    Op.UNROLL: written_as("UNROLL", lambda *lanes: b.UnrollAxesArg(w.pairs_of(*lanes))),
+    Op.CONTRACT: written_as("CONTRACT", lambda *lanes: b.UpcastRangesArg(w.pairs_of(*lanes))),
     Op.WMMA: w.write_wmma,
     Op.PAD: w.write_pad,
     Op.SHRINK: w.write_shrink,
-    Op.PERMUTE: w.write_permute,
-    Op.FLIP: w.write_flip,
-    Op.CONTIGUOUSBACKWARD: renamed("CONTIGUOUS_BACKWARD"),
-    Op.CUSTOMFUNCTION: renamed("CUSTOM_FUNCTION"),
+    Op.PERMUTE: written_as("PERMUTE", b.AxesArg),
+    Op.FLIP: written_as("FLIP", b.FlaggedArg),
+    Op.CONTIGUOUSBACKWARD: written_as("CONTIGUOUS_BACKWARD"),
+    Op.CUSTOMFUNCTION: written_as("CUSTOM_FUNCTION"),
 }
 
 BESTIARY = TreeEdition(
@@ -173,4 +184,4 @@ def priority(u: UOp) -> int:
         raise ValueError(f"the priority of a RANGE, found {u.op.name}")
     if u.tag == r.PLACEHOLDER:
         return b.BestiaryAxisType.PLACEHOLDER.priority
-    return b.BestiaryAxisType[arg_of(u, RangeArg).axis_type.name].priority
+    return b.BestiaryAxisType[core.arg_of(u, core.RangeArg).axis_type.name].priority

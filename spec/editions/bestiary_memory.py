@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from uop.spec.args import AddrSpace, BufferArg, ParamArg, PtrAddArg, SliceArg, UniqueArg, arg_of
+from uop.spec.args import AddrSpace, BufferArg, ParamArg, SliceArg, UniqueArg, arg_of
 from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import dtypes
 from uop.spec.editions import bestiary_args as b
-from uop.spec.editions import bestiary_conditions as c
-from uop.spec.editions.bestiary_calls import VARIABLE_SLOTS
-from uop.spec.editions.bestiary_read import Src, close, place
+from uop.spec.editions.bestiary_read import VARIABLE_SLOTS, Src, close, place
 from uop.spec.editions.edition import broken
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const
@@ -26,16 +24,16 @@ LOCAL_SLOTS = 1 << 32
 
 def read_buffer(reading: Reading, src: Src, arg: b.SizeArg) -> UOp:
     names = [s for s in src if s.op in (Op.UNIQUE, Op.LUNIQUE)]
-    devices = [place(s, c.BUFFER_UNIQUE) for s in src if s not in names]
+    devices = [place(s, b.BUFFER_UNIQUE) for s in src if s not in names]
     if len(names) > 1 or len(devices) > 1:
-        raise broken(c.BUFFER_UNIQUE, " ".join(s.op.name for s in src))
+        raise broken(b.BUFFER_UNIQUE, " ".join(s.op.name for s in src))
     if (arg.size is None) == (arg.shape is None):
-        raise broken(c.BUFFER_SIZE, "neither" if arg.size is None else "both")
+        raise broken(b.BUFFER_SIZE, "neither" if arg.size is None else "both")
     shape = (arg.size or 0,) if arg.shape is None else arg.shape
     if any(n < 0 for n in shape):
-        raise broken(c.BUFFER_SIZE, str(shape))
+        raise broken(b.BUFFER_SIZE, str(shape))
     said = _identity(names[0]) if names else None
-    slot = reading.number(c.BUFFER_NUMBER, (arg, *devices), said)
+    slot = reading.number(b.BUFFER_NUMBER, (arg, *devices), said)
     where = devices[0] if devices else None
     return UOp(Op.BUFFER, dims(shape), arg=BufferArg(slot, arg.dtype, where))
 
@@ -53,10 +51,10 @@ def _size(condition: Condition, size: int) -> UOp:
 
 def read_param(reading: Reading, src: Src, arg: b.SlotArg) -> UOp:
     shape = [s for s in src if s.op is not Op.DEVICE]
-    where = [place(s, c.PARAM_DEVICE) for s in src if s.op is Op.DEVICE]
+    where = [place(s, b.PARAM_DEVICE) for s in src if s.op is Op.DEVICE]
     if (arg.size is None) == (not shape) or len(where) > 1 or (where and arg.device):
-        raise broken(c.PARAM_PLACE, f"{len(src)} operands")
-    size = shape[0] if arg.size is None else _size(c.PARAM_SIZE, arg.size)
+        raise broken(b.PARAM_PLACE, f"{len(src)} operands")
+    size = shape[0] if arg.size is None else _size(b.PARAM_SIZE, arg.size)
     device = where[0] if where else arg.device
     space = arg.addrspace if arg.size is None else arg.addrspace or AddrSpace.GLOBAL
     return UOp(Op.PARAM, size, arg=ParamArg(arg.slot, arg.dtype, device, space))
@@ -64,24 +62,20 @@ def read_param(reading: Reading, src: Src, arg: b.SlotArg) -> UOp:
 
 def read_local(reading: Reading, src: Src, arg: b.DefineArg) -> UOp:
     memory = BufferArg(arg.id, arg.dtype, None, AddrSpace.LOCAL)
-    return UOp(Op.BUFFER, _size(c.LOCAL_SIZE, arg.size), arg=memory)
+    return UOp(Op.BUFFER, _size(b.LOCAL_SIZE, arg.size), arg=memory)
 
 
 def read_reg(reading: Reading, src: Src, arg: b.DefineArg) -> UOp:
     memory = BufferArg(arg.id, arg.dtype, None, AddrSpace.REG)
-    return UOp(Op.BUFFER, _size(c.REG_SIZE, arg.size), arg=memory)
+    return UOp(Op.BUFFER, _size(b.REG_SIZE, arg.size), arg=memory)
 
 
 def read_variable(reading: Reading, src: Src, arg: b.VariableArg) -> UOp:
     """A variable keeps its name as a tag."""
-    number = reading.number(c.VARIABLE_NUMBER, arg.name, arg.slot)
+    number = reading.number(b.VARIABLE_NUMBER, arg.name, arg.slot)
     slot = number if arg.slot is not None else VARIABLE_SLOTS + number
     variable = ParamArg(slot, dtypes.index, min=arg.min, max=arg.max)
     return UOp(Op.PARAM, dims(()), arg=variable, tag=None if arg.name == f"v{slot}" else arg.name)
-
-
-def read_pointer(reading: Reading, src: Src, arg: b.OffsetArg) -> UOp:
-    return UOp(Op.PTRADD, *src, arg=PtrAddArg(arg.unit))
 
 
 def read_view(reading: Reading, src: Src, arg: b.ViewArg) -> UOp:
@@ -105,16 +99,16 @@ def read_load(reading: Reading, src: Src, arg: None) -> UOp:
     buffer, index, *alt = src
     if index.op is Op.STACK and index.tag == PTRCAT:
         if not all(_is_into(read.src[0], buffer) for read in index.src):
-            raise broken(c.LOAD_INDEX, "PTRCAT of another one")
+            raise broken(b.LOAD_INDEX, "PTRCAT of another one")
         return index
     is_gated = _is_gated(index)
     target = index.src[0] if is_gated else index
     if not _is_into(target, buffer):
         found = f"{target.op.name} of {target.src[0].op.name}" if target.src else target.op.name
-        raise broken(c.LOAD_INDEX, f"{found}, buffer {buffer.op.name}")
+        raise broken(b.LOAD_INDEX, f"{found}, buffer {buffer.op.name}")
     if not is_gated:
         if alt:
-            raise broken(c.LOAD_ALT, "no gate")
+            raise broken(b.LOAD_ALT, "no gate")
         return UOp(Op.LOAD, target)
     return UOp(Op.LOAD, target, alt[0], index.src[2]) if alt else index
 

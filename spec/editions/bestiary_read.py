@@ -1,8 +1,12 @@
-"""Reads the bestiary's ops into core nodes (D-088): loops, kernels, lanes and movement."""
+"""Reads the bestiary's ops into core nodes (D-088): loops, kernels, calls, lanes and movement.
+
+A variable has a name there. One name is one variable, inside a body and around it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
@@ -13,17 +17,14 @@ from uop.spec.args import (
     BinaryArg,
     ConstArg,
     Device,
-    FlipArg,
-    GetTupleArg,
     LanesArg,
     LoadArg,
     PadArg,
     PadFill,
-    PermuteArg,
+    ParamArg,
     PlaceArg,
     RangeArg,
     ReduceArg,
-    SourceArg,
     SpecialArg,
     WmmaArg,
     arg_of,
@@ -31,15 +32,15 @@ from uop.spec.args import (
 from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import dtypes
 from uop.spec.editions import bestiary_args as b
-from uop.spec.editions import bestiary_conditions as c
 from uop.spec.editions.edition import broken
 from uop.spec.errors import MalformedError, UnsupportedError
+from uop.spec.graph import slot_of
 from uop.spec.ops.codegen import PROGRAM_PARTS
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import fixed, size_of
 from uop.spec.text.codec import decode_scalar
 from uop.spec.uop import UOp, const, dims, index_const
-from uop.spec.walk import rebuild
+from uop.spec.walk import CALLS, free_params, rebuild
 
 if TYPE_CHECKING:
     from uop.spec.editions.edition import Reading
@@ -85,10 +86,6 @@ def read_reduce_axis(reading: Reading, src: Src, arg: b.ReduceAxisArg) -> UOp:
     return UOp(Op.RESHAPE, folded, dims(kept)) if arg.axes else folded
 
 
-def read_reduce(reading: Reading, src: Src, arg: b.ReduceOpArg) -> UOp:
-    return UOp(Op.REDUCE, *src, arg=ReduceArg(arg.reduce_op))
-
-
 def place(u: UOp, condition: Condition) -> Device:
     """The device that a DEVICE operand names."""
     if u.op is not Op.DEVICE:
@@ -97,37 +94,30 @@ def place(u: UOp, condition: Condition) -> Device:
 
 
 def read_allreduce(reading: Reading, src: Src, arg: b.ReduceOpArg) -> UOp:
-    where = place(src[1], c.ALLREDUCE_DEVICE)
+    where = place(src[1], b.ALLREDUCE_DEVICE)
     return UOp(Op.ALLREDUCE, src[0], arg=AllReduceArg(arg.reduce_op, where))
 
 
-def read_special(reading: Reading, src: Src, arg: SpecialArg) -> UOp:
-    return UOp(Op.SPECIAL, *src, arg=SpecialArg(HARDWARE.get(arg.name, arg.name)))
+def special_of(name: str) -> SpecialArg:
+    """A hardware index under the name of the core."""
+    return SpecialArg(HARDWARE.get(name, name))
 
 
 def read_sink(reading: Reading, src: Src, arg: b.KernelArg) -> UOp:
     return UOp(Op.SINK, *src, tag=arg.info)
 
 
-def read_element(reading: Reading, src: Src, arg: b.ElementArg) -> UOp:
-    return UOp(Op.GETTUPLE, *src, arg=GetTupleArg(arg.index))
-
-
 def read_program(reading: Reading, src: Src, arg: None) -> UOp:
     """The most complete part of a PROGRAM: its SINK, its LINEAR, or a core PROGRAM."""
     sink, device, *made = src
-    place(device, c.PROGRAM_DEVICE)
+    place(device, b.PROGRAM_DEVICE)
     found = tuple(u.op for u in made)
     if sink.op is not Op.SINK or found != PROGRAM_PARTS[: len(made)]:
-        raise broken(c.PROGRAM_STAGE, " ".join(op.name for op in (sink.op, *found)))
+        raise broken(b.PROGRAM_STAGE, " ".join(op.name for op in (sink.op, *found)))
     if len(made) < 2:
         return made[0] if made else sink
     binary = made[2:] or [UOp(Op.BINARY, arg=BinaryArg(b""))]
     return UOp(Op.PROGRAM, *made[:2], *binary)
-
-
-def read_source(reading: Reading, src: Src, arg: b.CodeArg) -> UOp:
-    return UOp(Op.SOURCE, arg=SourceArg(arg.code))
 
 
 def read_barrier(reading: Reading, src: Src, arg: None) -> UOp:
@@ -140,7 +130,7 @@ def read_barrier(reading: Reading, src: Src, arg: None) -> UOp:
 def read_vectorize(reading: Reading, src: Src, arg: None) -> UOp:
     found = [s.shape for s in src if s.shape != ()]
     if found:
-        raise broken(c.VECTORIZE_ELEMENTS, str(found[0]))
+        raise broken(b.VECTORIZE_ELEMENTS, str(found[0]))
     return UOp(Op.STACK, *src)
 
 
@@ -154,7 +144,7 @@ def read_vconst(reading: Reading, src: Src, arg: b.ValuesArg) -> UOp:
     try:
         bits = [decode_scalar(value, arg.dtype) for value in arg.values]
     except (MalformedError, ValueError) as error:
-        raise broken(c.VCONST_VALUES, str(error)) from None
+        raise broken(b.VCONST_VALUES, str(error)) from None
     return UOp(Op.STACK, *(UOp(Op.CONST, arg=ConstArg(x, arg.dtype)) for x in bits))
 
 
@@ -163,24 +153,16 @@ def read_cat(reading: Reading, src: Src, arg: None) -> UOp:
     lanes: list[UOp] = []
     for v in src:
         if len(v.shape) > 1:
-            raise broken(c.CAT_SOURCES, str(v.shape))
+            raise broken(b.CAT_SOURCES, str(v.shape))
         count = fixed(v)[0] if v.shape else 0
         lanes += [UOp(Op.INDEX, v, index_const(k)) for k in range(count)] if v.shape else [v]
     return UOp(Op.STACK, *lanes)
 
 
-def _pairs(pairs: tuple[tuple[int, ...], ...], condition: Condition) -> LanesArg:
+def pairs_of(condition: Condition, pairs: tuple[tuple[int, ...], ...]) -> LanesArg:
     if any(len(p) != 2 for p in pairs):
         raise broken(condition, str(pairs))
     return LanesArg(tuple(p[0] for p in pairs), tuple(p[1] for p in pairs))
-
-
-def read_unroll(reading: Reading, src: Src, arg: b.UnrollAxesArg) -> UOp:
-    return UOp(Op.UNROLL, *src, arg=_pairs(arg.unroll_axes, c.UNROLL_AXES))
-
-
-def read_contract(reading: Reading, src: Src, arg: b.UpcastRangesArg) -> UOp:
-    return UOp(Op.CONTRACT, *src, arg=_pairs(arg.upcast_ranges, c.CONTRACT_AXES))
 
 
 def read_wmma(reading: Reading, src: Src, arg: b.TensorCoreArg) -> UOp:
@@ -191,9 +173,9 @@ def read_wmma(reading: Reading, src: Src, arg: b.TensorCoreArg) -> UOp:
         )
     n, m, k = arg.dims
     for fragment, axes in zip(src, (arg.upcast_a, arg.upcast_b, arg.upcast_c), strict=True):
-        factors = _pairs(axes, c.WMMA_UPCAST).factors
+        factors = pairs_of(b.WMMA_UPCAST, axes).factors
         if axes and (prod(factors),) != fragment.shape:
-            raise broken(c.WMMA_UPCAST, f"{axes} for shape {fragment.shape}")
+            raise broken(b.WMMA_UPCAST, f"{axes} for shape {fragment.shape}")
     # What names and places the instruction is kept as a tag: the core has the product alone.
     note = b.noted(arg, "dims", "dtype_in", "dtype_out")
     return UOp(Op.WMMA, *src, arg=WmmaArg(m, n, k, arg.dtype_in, arg.dtype_out), tag=note)
@@ -265,7 +247,7 @@ def _computed(op: Op, a: int | UOp, b: int | UOp) -> int | UOp:
 
 def read_pad(reading: Reading, src: Src, arg: None) -> UOp:
     t, before, after = src
-    _per_axis(c.PAD_SIZES, src)
+    _per_axis(b.PAD_SIZES, src)
     from_start = map(partial(_computed, Op.ADD), t.shape, _sizes(before))
     sizes = map(partial(_computed, Op.ADD), from_start, _sizes(after))
     return UOp(Op.PAD, t, before, dims(sizes), arg=PadArg(PadFill.ZERO))
@@ -273,30 +255,61 @@ def read_pad(reading: Reading, src: Src, arg: None) -> UOp:
 
 def read_shrink(reading: Reading, src: Src, arg: None) -> UOp:
     t, begins, ends = src
-    _per_axis(c.SHRINK_SIZES, src)
+    _per_axis(b.SHRINK_SIZES, src)
     kept = map(partial(_computed, Op.SUB), _sizes(ends), _sizes(begins))
     return UOp(Op.SHRINK, t, begins, dims(kept))
 
 
-def read_permute(reading: Reading, src: Src, arg: b.AxesArg) -> UOp:
-    return UOp(Op.PERMUTE, *src, arg=PermuteArg(arg.axes))
-
-
-def read_flip(reading: Reading, src: Src, arg: b.FlaggedArg) -> UOp:
-    return UOp(Op.FLIP, *src, arg=FlipArg(arg.axes))
-
-
 def read_copy(reading: Reading, src: Src, arg: None) -> UOp:
-    return UOp(Op.LOAD, src[0], arg=LoadArg(place(src[1], c.COPY_DEVICE)))
-
-
-def read_stack(reading: Reading, src: Src, arg: None) -> UOp:
-    return UOp(Op.STACK, *src)
+    return UOp(Op.LOAD, src[0], arg=LoadArg(place(src[1], b.COPY_DEVICE)))
 
 
 def read_select(reading: Reading, src: Src, arg: b.ElementArg) -> UOp:
     return UOp(Op.INDEX, *src, index_const(arg.index))
 
 
-def read_multi(reading: Reading, src: Src, arg: None) -> UOp:
-    return UOp(Op.TUPLE, *src)
+VARIABLE_SLOTS = 1 << 33
+"""The slot of the first variable: variables have names there, not slots."""
+
+
+def read_function(reading: Reading, src: tuple[UOp, ...], arg: b.CallArg) -> UOp:
+    """A FUNCTION if the body is a TUPLE, else the CALL of a kernel."""
+    op = Op.FUNCTION if src[0].op is Op.TUPLE else Op.CALL
+    return UOp(op, *_with_variables(src[0], src[1:]), tag=_note(arg))
+
+
+def _note(arg: b.CallArg) -> str | None:
+    """The tag that keeps the annotations of a call: its name alone if there are no others."""
+    if arg == b.CallArg(arg.name) and arg.name is not None and arg.name[:1] != "{":
+        return arg.name
+    return b.noted(arg)
+
+
+def read_call(reading: Reading, src: tuple[UOp, ...], arg: b.CallArg) -> UOp:
+    """A call of a FUNCTION or of a body, with its own arguments."""
+    body, *arguments = src
+    if body.op in CALLS:
+        # The arguments after those that the text lists are the variables of the body.
+        arguments += body.src[1 + len(arguments) :]
+        body = body.src[0]
+    return read_function(reading, (body, *arguments), arg)
+
+
+def _with_variables(body: UOp, said: tuple[UOp, ...]) -> tuple[UOp, ...]:
+    """A body and its arguments, with the number of each variable that the body names.
+
+    The number is a BIND of the variable among the arguments or in the body, else the variable.
+    """
+    arguments, numbered = list(said), dict[UOp, UOp]()
+    bound = {u.src[0]: u.src[1] for u in body.toposort() if u.op is Op.BIND}
+    for variable in sorted(free_params(body), key=slot_of):
+        if slot_of(variable) < VARIABLE_SLOTS:
+            continue
+        given = [k for k, a in enumerate(said) if variable in (a, *a.src[: a.op is Op.BIND])]
+        if not given:
+            value = bound.get(variable, variable)
+            arguments.append(value if value.op is Op.CONST else variable)
+        slot = given[0] if given else len(arguments) - 1
+        kept = replace(arg_of(variable, ParamArg), slot=slot)
+        numbered[variable] = UOp(Op.PARAM, *variable.src, arg=kept, tag=variable.tag)
+    return body.substitute(numbered), *arguments

@@ -12,20 +12,14 @@ from uop.spec.args import (
     BufferArg,
     ConstArg,
     Device,
-    FlipArg,
-    GetTupleArg,
-    LanesArg,
     LoadArg,
     PadArg,
     PadFill,
     ParamArg,
-    PermuteArg,
     PlaceArg,
-    PtrAddArg,
     RangeArg,
     ReduceArg,
     SliceArg,
-    SourceArg,
     SpecialArg,
     StageArg,
     UniqueArg,
@@ -137,10 +131,10 @@ def write_param(w: Writing, u: UOp) -> Form:
     return w.form("PARAM", w[u.src[0]], arg=shaped)
 
 
-def write_special(w: Writing, u: UOp) -> Form:
-    name = arg_of(u, SpecialArg).name
-    own = next((own for own, core in HARDWARE.items() if core == name), name)
-    return w.form("SPECIAL", *_sources(w, u), arg=SpecialArg(own))
+def special_of(name: str) -> SpecialArg:
+    """A hardware index under its own name."""
+    own = (own for own, core in HARDWARE.items() if core == name)
+    return SpecialArg(next(own, name))
 
 
 def write_slice(w: Writing, u: UOp) -> Form:
@@ -167,10 +161,6 @@ def _constants(i: UOp) -> tuple[int, ...] | None:
     if not all(s.op is Op.CONST and s.dtype is dtypes.index and s.tag is None for s in found):
         return None
     return tuple(int(arg_of(s, ConstArg).value) for s in found)
-
-
-def write_pointer(w: Writing, u: UOp) -> Form:
-    return w.form("POINTER_INDEX", *_sources(w, u), arg=b.OffsetArg(arg_of(u, PtrAddArg).unit))
 
 
 def write_call(w: Writing, u: UOp) -> Form:
@@ -233,17 +223,9 @@ def write_store(w: Writing, u: UOp) -> Form:
     return w.form("STORE", _gated(w, target, gate[0]), w[value])
 
 
-def write_get_tuple(w: Writing, u: UOp) -> Form:
-    return w.form("GET_TUPLE", w[u.src[0]], arg=b.ElementArg(arg_of(u, GetTupleArg).idx))
-
-
 def write_program(w: Writing, u: UOp) -> Form:
     """The core has neither the SINK nor the device of a PROGRAM, so they are left out."""
     return w.form("PROGRAM", w.form("SINK"), _device(w, "ANY"), *_sources(w, u))
-
-
-def write_source(w: Writing, u: UOp) -> Form:
-    return w.form("SOURCE", arg=b.CodeArg(arg_of(u, SourceArg).text))
 
 
 def write_stack(w: Writing, u: UOp) -> Form:
@@ -267,17 +249,8 @@ def _pointer(w: Writing, load: UOp) -> Form:
     return _gated(w, target, gated[1]) if gated else w[target]
 
 
-def _pairs(u: UOp) -> tuple[tuple[int, ...], ...]:
-    arg = arg_of(u, LanesArg)
-    return tuple(zip(arg.axes, arg.factors, strict=True))
-
-
-def write_unroll(w: Writing, u: UOp) -> Form:
-    return w.form("UNROLL", w[u.src[0]], arg=b.UnrollAxesArg(_pairs(u)))
-
-
-def write_contract(w: Writing, u: UOp) -> Form:
-    return w.form("CONTRACT", w[u.src[0]], arg=b.UpcastRangesArg(_pairs(u)))
+def pairs_of(axes: tuple[int, ...], factors: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    return tuple(zip(axes, factors, strict=True))
 
 
 def write_wmma(w: Writing, u: UOp) -> Form:
@@ -305,11 +278,3 @@ def write_shrink(w: Writing, u: UOp) -> Form:
     begins = index_values(u.src[1])
     ends = tuple(o + s for o, s in zip(begins, fixed(u), strict=True))
     return w.form("SHRINK", w[u.src[0]], w[u.src[1]], _shape(w, ends))
-
-
-def write_permute(w: Writing, u: UOp) -> Form:
-    return w.form("PERMUTE", w[u.src[0]], arg=b.AxesArg(arg_of(u, PermuteArg).order))
-
-
-def write_flip(w: Writing, u: UOp) -> Form:
-    return w.form("FLIP", w[u.src[0]], arg=b.FlaggedArg(arg_of(u, FlipArg).flags))

@@ -179,7 +179,7 @@ class Writing:
 
     def same(self, u: UOp) -> Form:
         """A node that the edition shares with the core."""
-        return renamed(u.op.name)(self, u)
+        return written_as(u.op.name)(self, u)
 
     def core(self, u: UOp) -> Form:
         """The form of a core node that a rule has built."""
@@ -215,17 +215,30 @@ def core_words(*without: str) -> dict[str, Word]:
 
 def core_word(op: Op) -> Word:
     """The word of a core op."""
-
-    def read(reading: Reading, src: tuple[UOp, ...], arg: Arg | None) -> UOp:
-        return UOp(op, *src, arg=arg)
-
     declaration = DECLARATIONS[op]
-    return Word(op.name, declaration.src, read, declaration.arg, declaration.doc)
+    return Word(op.name, declaration.src, read_as(op), declaration.arg, declaration.doc)
 
 
-def renamed(name: str) -> Write:
-    """The writer of a core op that the edition has under another name."""
-    return lambda writing, u: writing.form(name, *(writing[s] for s in u.src), arg=u.arg)
+Make = Callable[..., Arg]
+"""Makes an arg of the values of another one, which has as many fields."""
+
+
+def read_as(op: Op, make: Make | None = None) -> Read:
+    """The reader of a word that is one node of a core op; `make` makes its arg of the word's."""
+    return lambda reading, src, arg: UOp(op, *src, arg=_made(make, arg))
+
+
+def written_as(name: str, make: Make | None = None) -> Write:
+    """The writer of a core op that is one word of an edition; `make` makes its arg of the op's."""
+    return lambda writing, u: writing.form(
+        name, *(writing[s] for s in u.src), arg=_made(make, u.arg)
+    )
+
+
+def _made(make: Make | None, arg: Arg | None) -> Arg | None:
+    if make is None:
+        return arg
+    return make(*(getattr(arg, f.name) for f in (fields(arg) if arg else ())))
 
 
 def broken(condition: Condition, found: str) -> InvalidError:

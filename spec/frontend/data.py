@@ -87,19 +87,6 @@ def common_dtype(values: Sequence[Number]) -> DType:
     return dtypes.int32 if values and all(isinstance(v, int) for v in values) else dtypes.float32
 
 
-def nested(values: Sequence[Scalar], shape: Shape) -> object:
-    """Row-major values as nested lists; a single value for the shape ()."""
-    items: list[object] = list(values)
-    if 0 in shape:
-        items = []
-    for axis in reversed(range(1, len(shape))):
-        rows = 1
-        for dim in shape[:axis]:
-            rows *= dim
-        items = [items[k * shape[axis] : (k + 1) * shape[axis]] for k in range(rows)]
-    return items if shape else items[0]
-
-
 def no_value(dtype: DType, found: str) -> InvalidError:
     return TENSOR_C1.error(dtype.name, found, users_line())
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from typing import TYPE_CHECKING, cast
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
 
 from uop.spec.conditions.labels import TENSOR_C10
 from uop.spec.errors import users_line
@@ -15,15 +16,30 @@ from uop.spec.text.literal import Word
 if TYPE_CHECKING:
     from uop.spec.frontend.tensor import Tensor
 
-from abc import ABC
-from typing import TYPE_CHECKING, Any
+NAME = "unaryelementwise"
+"""The name in a trace of an op that is several nodes."""
+NEAR = 0.5
+"""For smaller x 1 - 2/(exp(2x) + 1) would cancel."""
+Method = Callable[["Operators", Any], "Tensor"]
 
-if TYPE_CHECKING:
-    from uop.spec.frontend.tensor import Tensor
+
+def _operator(op: Op) -> tuple[Method, Method]:
+    """The methods of an operator, for a Tensor on its left and for one on its right alone."""
+
+    def left(self: Operators, other: Any) -> Tensor:
+        return self._with(op, other)
+
+    def right(self: Operators, other: Any) -> Tensor:
+        return self._reflected(op, other)
+
+    return left, right
 
 
 class Operators(ABC):
-    """The base class of Tensor with its operators; Python numbers take the dtype of the Tensor."""
+    """The base class of Tensor with its operators, its functions of a single op, and composed ones.
+
+    Python numbers take the dtype of the Tensor.
+    """
 
     __slots__ = ()
 
@@ -35,113 +51,29 @@ class Operators(ABC):
     def _reflected(self, op: Op, other: Any) -> Tensor:
         """op(other, self)."""
 
-    def __add__(self, other: Any) -> Tensor:
-        return self._with(Op.ADD, other)
-
-    def __radd__(self, other: Any) -> Tensor:
-        return self._reflected(Op.ADD, other)
-
-    def __sub__(self, other: Any) -> Tensor:
-        return self._with(Op.SUB, other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return self._reflected(Op.SUB, other)
-
-    def __mul__(self, other: Any) -> Tensor:
-        return self._with(Op.MUL, other)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return self._reflected(Op.MUL, other)
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return self._with(Op.DIV, other)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return self._reflected(Op.DIV, other)
-
-    def __floordiv__(self, other: Any) -> Tensor:
-        return self._with(Op.IDIV, other)
-
-    def __rfloordiv__(self, other: Any) -> Tensor:
-        return self._reflected(Op.IDIV, other)
-
-    def __mod__(self, other: Any) -> Tensor:
-        return self._with(Op.MOD, other)
-
-    def __rmod__(self, other: Any) -> Tensor:
-        return self._reflected(Op.MOD, other)
-
-    def __pow__(self, other: Any) -> Tensor:
-        return self._with(Op.POW, other)
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return self._reflected(Op.POW, other)
-
-    def __and__(self, other: Any) -> Tensor:
-        return self._with(Op.AND, other)
-
-    def __rand__(self, other: Any) -> Tensor:
-        return self._reflected(Op.AND, other)
-
-    def __or__(self, other: Any) -> Tensor:
-        return self._with(Op.OR, other)
-
-    def __ror__(self, other: Any) -> Tensor:
-        return self._reflected(Op.OR, other)
-
-    def __xor__(self, other: Any) -> Tensor:
-        return self._with(Op.XOR, other)
-
-    def __rxor__(self, other: Any) -> Tensor:
-        return self._reflected(Op.XOR, other)
-
-    def __lshift__(self, other: Any) -> Tensor:
-        return self._with(Op.SHL, other)
-
-    def __rlshift__(self, other: Any) -> Tensor:
-        return self._reflected(Op.SHL, other)
-
-    def __rshift__(self, other: Any) -> Tensor:
-        return self._with(Op.SHR, other)
-
-    def __rrshift__(self, other: Any) -> Tensor:
-        return self._reflected(Op.SHR, other)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return self._with(Op.CMPLT, other)
-
-    def __le__(self, other: Any) -> Tensor:
-        return self._with(Op.CMPLE, other)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return self._with(Op.CMPGT, other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return self._with(Op.CMPGE, other)
-
-    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return self._with(Op.CMPEQ, other)
-
-    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
-        return self._with(Op.CMPNE, other)
-
-    __hash__ = object.__hash__
-
-
-NAME = "unaryelementwise"
-"""The name in a trace of an op that is several nodes."""
-NEAR = 0.5
-"""For smaller x 1 - 2/(exp(2x) + 1) would cancel."""
-
-
-class Unary(Operators):
-    """The base class of Tensor with its functions: those of a single op, and composed ones."""
-
-    __slots__ = ()
-
     @abstractmethod
     def _unary(self, op: Op) -> Tensor:
         """op(self)."""
+
+    __add__, __radd__ = _operator(Op.ADD)
+    __sub__, __rsub__ = _operator(Op.SUB)
+    __mul__, __rmul__ = _operator(Op.MUL)
+    __truediv__, __rtruediv__ = _operator(Op.DIV)
+    __floordiv__, __rfloordiv__ = _operator(Op.IDIV)
+    __mod__, __rmod__ = _operator(Op.MOD)
+    __pow__, __rpow__ = _operator(Op.POW)
+    __and__, __rand__ = _operator(Op.AND)
+    __or__, __ror__ = _operator(Op.OR)
+    __xor__, __rxor__ = _operator(Op.XOR)
+    __lshift__, __rlshift__ = _operator(Op.SHL)
+    __rshift__, __rrshift__ = _operator(Op.SHR)
+    __lt__ = _operator(Op.CMPLT)[0]
+    __le__ = _operator(Op.CMPLE)[0]
+    __gt__ = _operator(Op.CMPGT)[0]
+    __ge__ = _operator(Op.CMPGE)[0]
+    __eq__ = _operator(Op.CMPEQ)[0]  # type: ignore[assignment]
+    __ne__ = _operator(Op.CMPNE)[0]  # type: ignore[assignment]
+    __hash__ = object.__hash__
 
     def __neg__(self) -> Tensor:
         return self._unary(Op.NEG)

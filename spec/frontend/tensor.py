@@ -16,7 +16,7 @@ from uop.spec.frontend import views
 from uop.spec.frontend.calls import Call, composed, record
 from uop.spec.frontend.data import NUMBERS, bound, common_dtype, held_list, number
 from uop.spec.frontend.evaluator import evaluator, installed
-from uop.spec.frontend.operators import Unary
+from uop.spec.frontend.operators import Operators
 from uop.spec.frontend.values import Values, holding
 from uop.spec.frontend.views import Axes
 from uop.spec.ops.names import Op
@@ -30,7 +30,7 @@ MEAN = "MEAN"
 Size = SupportsIndex | Sequence[SupportsIndex]
 
 
-class Tensor(Unary, Values):
+class Tensor(Operators, Values):
     """An immutable value: a graph under the node `uop`, which is evaluated on request.
 
     `Tensor(data)` takes a number (a CONST), nested lists or an array of the installed evaluator

@@ -13,10 +13,11 @@ from uop.spec.args import Arg, ConstArg, Device, GetTupleArg, ReduceArg, arg_of
 from uop.spec.conditions.labels import TRACE_OUTPUTS
 from uop.spec.errors import users_line
 from uop.spec.frontend.calls import Attribute, attribute, call_of, device_attribute, sizes, stored
-from uop.spec.frontend.data import elements, held_by, nested
+from uop.spec.frontend.data import elements, held_by
 from uop.spec.frontend.tensor import FOLDS, Tensor
 from uop.spec.frontend.trace_text import BODY, Trace, TraceOp, TraceTensor
 from uop.spec.ops.names import Op
+from uop.spec.text.array import nested
 from uop.spec.text.literal import Word
 from uop.spec.text.printer import in_place
 from uop.spec.uop import UOp
@@ -151,4 +152,4 @@ def _data(u: UOp) -> object:
         return u.arg.value
     held = held_by(u)
     is_short = held is not None and prod(held.shape) <= DATA_LIMIT
-    return nested(elements(held), held.shape) if held is not None and is_short else None
+    return nested(elements(held), held.shape, list) if held is not None and is_short else None

@@ -17,10 +17,11 @@ from uop.spec.conditions.labels import TENSOR_C4, TENSOR_C6, TENSOR_C11
 from uop.spec.dtype import dtypes
 from uop.spec.errors import CaptureWarning, users_line
 from uop.spec.frontend import views
-from uop.spec.frontend.data import bound, contents, elements, held_by, nested
+from uop.spec.frontend.data import bound, contents, elements, held_by
 from uop.spec.frontend.evaluator import Held, evaluator, installed
 from uop.spec.graph import leaves, over
 from uop.spec.ops.names import Op
+from uop.spec.text.array import nested
 from uop.spec.uop import UOp
 from uop.spec.walk import outside_bodies, toposort
 
@@ -99,7 +100,7 @@ class Values(ABC):
     def tolist(self) -> Any:
         """The value as nested lists of Python numbers."""
         held = self._value()
-        return nested(elements(held), held.shape)
+        return nested(elements(held), held.shape, list)
 
     def item(self) -> Any:
         """The only element."""

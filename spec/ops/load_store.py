@@ -14,10 +14,10 @@ from uop.spec.ops.constraints import (
     one_device,
     one_dtype,
     splits_over_devices,
+    stored_off_axis,
 )
 from uop.spec.ops.effects import effect
 from uop.spec.ops.names import Op
-from uop.spec.ops.sharding import stored_off_axis
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.registry import AccessKind, Clause, Constraint, OpDef, Shape, define
 

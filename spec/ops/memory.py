@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from uop.spec.args import DTypeArg, ReplicatedArg, SliceArg, arg_of
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.ops import gradients
-from uop.spec.ops.constraints import has_value
+from uop.spec.ops.constraints import has_value, is_sharded, shard_axis_kept
 from uop.spec.ops.movement import OF_T
 from uop.spec.ops.names import Op
-from uop.spec.ops.sharding import is_sharded, shard_axis_kept
 from uop.spec.ops.sizes import shape_node, size_node
 from uop.spec.properties import addrspace, axis, dtype, min_max, shape
 from uop.spec.properties.shape import index_value, size_of

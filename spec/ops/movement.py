@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any
 from uop.spec.args import DTypeArg, FlipArg, PadArg, PermuteArg, arg_of
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.ops import gradients
-from uop.spec.ops.constraints import has_value, is_shape, one_axis, one_device, one_dtype
-from uop.spec.ops.names import Op
-from uop.spec.ops.sharding import (
+from uop.spec.ops.constraints import (
     flips,
+    has_value,
+    is_shape,
     loses_boundary,
+    one_axis,
+    one_device,
+    one_dtype,
     resizes,
     shard_axis_indexed,
     shard_axis_kept,
     splits_bytes,
 )
+from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.shape import index_values
 from uop.spec.registry import Clause, Constraint, OpDef, define

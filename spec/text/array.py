@@ -1,18 +1,24 @@
-"""Arrays as little-endian bytes in row-major order, and their literals; without numpy."""
+"""Arrays as little-endian bytes in row-major order, and their literals; without numpy.
+
+Compressed data are one word, `zlib:SHA256:BASE64`, with the checksum of the data.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import math
 import re
-from collections.abc import Iterable
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from uop.spec.dtype import DType, Kind, Number, Scalar
 from uop.spec.errors import MalformedError
 from uop.spec.text.codec import decode_scalar, encode_scalar, shown
-from uop.spec.text.compressed import COMPRESSED_FROM, PREFIX, compress, decompress
 from uop.spec.text.literal import Line, Literal, Word, print_literal
 
 Shape = tuple[int, ...]
@@ -26,6 +32,10 @@ RECIPES = (FILL, RANGE)
 """The starts of recipes: `fill:0x1p+0`; `range:0:2` for 0, 2, 4, ..."""
 MOST_COUNTED = 1 << 16
 """The most elements of a range."""
+COMPRESSED_FROM = 1 << 16
+"""Data of more bytes than this are compressed in files."""
+PLAIN, PREFIX = "base64:", "zlib:"
+_FORM = re.compile(r"zlib:([0-9a-f]{64}):([A-Za-z0-9+/=]*)")
 _RANGE = re.compile(r"range:([-+]?\d{1,20}):([-+]?\d{1,20})")
 
 
@@ -72,12 +82,20 @@ def encode_array(array: Array) -> Literal:
     if len(array.data) > COMPRESSED_FROM:
         return compress(array.data)
     if math.prod(array.shape) > LIST_LIMIT:
-        return Word("base64:" + base64.b64encode(array.data).decode())
+        return Word(PLAIN + base64.b64encode(array.data).decode())
     items: list[Literal] = [encode_scalar(b, array.dtype) for b in array.bits]
-    for axis in reversed(range(1, len(array.shape))):
-        dim, count = array.shape[axis], math.prod(array.shape[:axis])
-        items = [tuple(items[k * dim : (k + 1) * dim]) for k in range(count)]
-    return tuple(items) if array.shape else items[0]
+    literal: Literal = nested(items, array.shape, tuple)
+    return literal
+
+
+def nested(
+    items: Sequence[Any], shape: Shape, rows: Callable[[Sequence[Any]], Sequence[Any]]
+) -> Any:
+    """Row-major items as nested lists, which `rows` makes; a single item for the shape ()."""
+    for axis in reversed(range(1, len(shape))):
+        dim, count = shape[axis], math.prod(shape[:axis])
+        items = [rows(items[k * dim : (k + 1) * dim]) for k in range(count)]
+    return rows(items) if shape else items[0]
 
 
 def _recipe(array: Array) -> Word | None:
@@ -126,9 +144,9 @@ def decode_array(literal: Literal, dtype: DType, shape: Shape) -> Array:
             form = f"range:START:STEP, of integers that {what} holds, of {MOST_COUNTED:,} at most"
             raise MalformedError(f"expected {form}; found {shown(literal)}")
         return Array(dtype, shape, data)
-    if isinstance(literal, str) and literal.startswith(("base64:", PREFIX)):
-        is_plain = literal.startswith("base64:")
-        data = _base64(literal) if is_plain else decompress(literal, size * dtype.itemsize)
+    if isinstance(literal, str) and literal.startswith((PLAIN, PREFIX)):
+        is_plain, most = literal.startswith(PLAIN), size * dtype.itemsize
+        data = _base64(literal.removeprefix(PLAIN)) if is_plain else decompress(literal, most)
         if len(data) != size * dtype.itemsize:
             expected = f"{shown(size * dtype.itemsize)} bytes for {what}"
             raise MalformedError(f"expected {expected}, found {len(data)}")
@@ -151,9 +169,9 @@ def _one_value(text: str) -> Literal:
     return value
 
 
-def _base64(literal: str) -> bytes:
+def _base64(text: str) -> bytes:
     try:
-        return base64.b64decode(literal.partition(":")[2], validate=True)
+        return base64.b64decode(text, validate=True)
     except binascii.Error as error:
         raise MalformedError(f"bytes that are no base64: {error}") from None
 
@@ -192,3 +210,32 @@ def _bits(leaf: Literal, dtype: DType) -> int:
         return decode_scalar(leaf, dtype)
     except ValueError as error:
         raise MalformedError(str(error)) from None
+
+
+def compress(data: bytes) -> Word:
+    """Compress data to a word."""
+    packed = base64.b64encode(zlib.compress(data, 9)).decode("ascii")
+    return Word(f"{PREFIX}{hashlib.sha256(data).hexdigest()}:{packed}")
+
+
+def decompress(word: str, most: int) -> bytes:
+    """The data of a word, at most `most` bytes; MalformedError for a word without such data."""
+    found = _FORM.fullmatch(word)
+    if found is None:
+        raise MalformedError("expected zlib:SHA256:BASE64, a sum of 64 hex digits")
+    unpacker = zlib.decompressobj()
+    try:
+        # The limit keeps a small word from unpacking to a huge buffer.
+        data = unpacker.decompress(_base64(found[2]), min(most + 1, sys.maxsize))
+    except zlib.error as error:
+        raise MalformedError(f"compressed data that are damaged: {error}") from None
+    if len(data) > most:
+        raise MalformedError(f"expected at most {most} bytes, found more in the compressed data")
+    if not unpacker.eof:
+        raise MalformedError("compressed data that are cut off")
+    if unpacker.unused_data:
+        raise MalformedError("expected the end of the compressed data, found more")
+    sha256 = hashlib.sha256(data).hexdigest()
+    if sha256 != found[1]:
+        raise MalformedError(f"expected data of sha256 {found[1]}, found {sha256}")
+    return data

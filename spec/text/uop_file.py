@@ -32,9 +32,17 @@ from uop.spec.latitude import STRICT, Profile
 from uop.spec.nearest import did_you_mean
 from uop.spec.properties.symbolic import bind, is_variable, variables
 from uop.spec.registry import labels
-from uop.spec.text.array import RECIPES, Array, decode_array, encode_array
+from uop.spec.text.array import (
+    COMPRESSED_FROM,
+    PREFIX,
+    RECIPES,
+    Array,
+    compress,
+    decode_array,
+    decompress,
+    encode_array,
+)
 from uop.spec.text.codec import shown
-from uop.spec.text.compressed import COMPRESSED_FROM, PREFIX, compress, decompress
 from uop.spec.text.literal import Line, Literal, Token, print_literal
 from uop.spec.text.profile_text import ProfileError, parse_profile
 from uop.spec.text.program import Scope, Unbuilt
