@@ -15,6 +15,7 @@ from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import DType, Number
 from uop.spec.latitude import EXACT, Latitude
 from uop.spec.ops.names import Op
+from uop.spec.properties import addrspace, axis, device, min_max
 from uop.spec.properties.interval import Interval
 
 Shape = tuple[int, ...]
@@ -124,10 +125,10 @@ class OpDef(Operands):
     src: tuple[str, ...]
     dtype: Callable[[Node], DType]
     shape: Callable[[Node], Shape]
-    device: Callable[[Node], Device]
-    addrspace: Callable[[Node], AddrSpace | None]
-    min_max: Callable[[Node], Interval | None]
-    axis: Callable[[Node], int | None]
+    device: Callable[[Node], Device] = device.first_that_has_one
+    addrspace: Callable[[Node], AddrSpace | None] = addrspace.value
+    min_max: Callable[[Node], Interval | None] = min_max.range_of_dtype
+    axis: Callable[[Node], int | None] = axis.null
     arg: type[Arg] | None = None
     default_arg: Arg | None = None
     dtypes: Sequence[DType] = ()

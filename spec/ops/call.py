@@ -11,7 +11,7 @@ from uop.spec.dtype import dtypes
 from uop.spec.graph import slot_of
 from uop.spec.ops.effects import effect
 from uop.spec.ops.names import Op
-from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.properties import axis, device, dtype, min_max, shape
 from uop.spec.properties.axis import shards
 from uop.spec.properties.shape import is_fixed
 from uop.spec.registry import Clause, Constraint, OpDef, define
@@ -174,7 +174,6 @@ define(
         dtype=dtype.element,
         shape=shape.element,
         device=device.element,
-        addrspace=addrspace.value,
         min_max=min_max.gettuple,
         axis=axis.element,
         constraints=(

@@ -17,10 +17,17 @@ from uop.spec.args import (
     arg_of,
 )
 from uop.spec.dtype import DType, dtypes
-from uop.spec.ops.constraints import one_device, one_dtype
+from uop.spec.ops.constraints import (
+    are_effects,
+    have_values,
+    is_location,
+    one_device,
+    one_dtype,
+    one_shape,
+)
 from uop.spec.ops.effects import counter, effect
 from uop.spec.ops.names import Op
-from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.properties import device, dtype, shape
 from uop.spec.properties.words import says
 from uop.spec.registry import AccessKind, Clause, Constraint, OpDef, Shape, define
 
@@ -48,16 +55,6 @@ def _wrong_parts(u: Node) -> str | None:
     return None if found == PROGRAM_PARTS else " ".join(op.name for op in found)
 
 
-def _no_effect(u: Node) -> str | None:
-    found = next((s for s in u.src if s.dtype is not dtypes.void), None)
-    return None if found is None else f"a value, from {found.op.name}"
-
-
-def _no_value(u: Node) -> str | None:
-    found = next((s for s in u.src if s.dtype is dtypes.void), None)
-    return None if found is None else f"void, from {found.op.name}"
-
-
 def _no_condition(u: Node) -> str | None:
     gate = u.src[0]
     fits = gate.dtype is dtypes.bool and gate.shape == ()
@@ -68,18 +65,9 @@ def _no_if(u: Node) -> str | None:
     return None if u.src[0].op is Op.IF else u.src[0].op.name
 
 
-def _no_location(u: Node) -> str | None:
-    return None if u.src[0].addrspace is not None else f"a value, from {u.src[0].op.name}"
-
-
 def _not_global(u: Node) -> str | None:
     found = u.src[0].addrspace
     return None if found is AddrSpace.GLOBAL else f"{found}, from {u.src[0].op.name}"
-
-
-def _shapes_differ(u: Node) -> str | None:
-    found = [s.shape for s in u.src]
-    return None if len(set(found)) == 1 else " ".join(map(str, found))
 
 
 def _no_fragments(u: Node) -> str | None:
@@ -125,10 +113,6 @@ OF_ARG: dict[str, Any] = {
     "section": "codegen",
     "dtype": _declared_dtype,
     "shape": _declared_shape,
-    "device": device.first_that_has_one,
-    "addrspace": addrspace.value,
-    "min_max": min_max.range_of_dtype,
-    "axis": axis.null,
 }
 """The property rules of an op whose arg declares its result."""
 
@@ -147,7 +131,7 @@ effect(
     "codegen",
     "Every work item of a workgroup waits here, once its deps are done, for all the others.",
     ("deps*",),
-    Constraint("BARRIER.c1", "operands are effects: void", _no_effect),
+    are_effects("BARRIER.c1"),
     on=device.null,
     clauses=(Clause("BARRIER.u1", "what one work item of a group waits at, all of them reach"),),
 )
@@ -179,9 +163,9 @@ effect(
     "codegen",
     "Add val to what stands at the location idx, as one step that no other access divides.",
     ("idx", "val"),
-    Constraint("ATOMICADD.c1", "idx is a location", _no_location),
+    is_location("ATOMICADD.c1", "idx"),
     one_dtype("ATOMICADD.c2"),
-    Constraint("ATOMICADD.c3", "idx and val have one shape", _shapes_differ),
+    one_shape("ATOMICADD.c3", "idx and val"),
     one_device("ATOMICADD.c4"),
     access=AccessKind.ADD,
 )
@@ -195,10 +179,6 @@ define(
         arg=WmmaArg,
         dtype=dtype.of_src(2),
         shape=_fragment,
-        device=device.first_that_has_one,
-        addrspace=addrspace.value,
-        min_max=min_max.range_of_dtype,
-        axis=axis.null,
         latitude=lat.WMMA,
         constraints=(
             Constraint("WMMA.c1", "each matrix splits into 32 equal fragments", _no_fragments),
@@ -226,9 +206,6 @@ define(
         dtype=dtype.always(dtypes.uint64),
         shape=shape.scalar,
         device=device.null,
-        addrspace=addrspace.value,
-        min_max=min_max.range_of_dtype,
-        axis=axis.null,
         undefined="Which address: only that buffers do not overlap and elements are aligned.",
         constraints=(Constraint("GETADDR.c1", "buf is a location in GLOBAL memory", _not_global),),
         clauses=(Clause("GETADDR.n1", "the first element of buf is one of a buffer"),),
@@ -243,7 +220,7 @@ define(
         arg=InsArg,
         constraints=(
             Constraint("INS.c1", RESULT, _no_result),
-            Constraint("INS.c2", "operands have a value", _no_value),
+            have_values("INS.c2"),
             one_device("INS.c3"),
         ),
         clauses=(
@@ -262,7 +239,7 @@ define(
         arg=CustomArg,
         constraints=(
             Constraint("CUSTOM.c1", RESULT, _no_result),
-            Constraint("CUSTOM.c2", "operands have a value", _no_value),
+            have_values("CUSTOM.c2"),
             one_device("CUSTOM.c3"),
         ),
         clauses=(Clause("CUSTOM.n1", REGISTERED),),
@@ -275,7 +252,7 @@ effect(
     "codegen",
     "A function of the device by name, run through CALL; a registry says what it computes.",
     ("meta*",),
-    Constraint("CUSTOMFUNCTION.c1", "operands have a value", _no_value),
+    have_values("CUSTOMFUNCTION.c1"),
     arg=CustomFunctionArg,
     on=device.null,
     clauses=(

@@ -53,6 +53,45 @@ def has_value(label: str, position: int = 0) -> Constraint:
     return Constraint(label, f"operand {position} has a value", broken)
 
 
+def have_values(label: str) -> Constraint:
+    """No operand is void."""
+
+    def broken(u: Node) -> str | None:
+        found = next((s for s in u.src if s.dtype is dtypes.void), None)
+        return None if found is None else f"void, from {found.op.name}"
+
+    return Constraint(label, "operands have a value", broken)
+
+
+def are_effects(label: str) -> Constraint:
+    """Every operand is void."""
+
+    def broken(u: Node) -> str | None:
+        found = next((s for s in u.src if s.dtype is not dtypes.void), None)
+        return None if found is None else f"a value, from {found.op.name}"
+
+    return Constraint(label, "operands are effects: void", broken)
+
+
+def is_location(label: str, name: str) -> Constraint:
+    """The first operand, of this name, is memory."""
+
+    def broken(u: Node) -> str | None:
+        return None if u.src[0].addrspace is not None else f"a value, from {u.src[0].op.name}"
+
+    return Constraint(label, f"{name} is a location", broken)
+
+
+def one_shape(label: str, names: str) -> Constraint:
+    """All operands, of these names, have the same shape."""
+
+    def broken(u: Node) -> str | None:
+        found = [s.shape for s in u.src]
+        return None if len(set(found)) == 1 else " ".join(map(str, found))
+
+    return Constraint(label, f"{names} have one shape", broken)
+
+
 def broadcastable(label: str) -> Constraint:
     def broken(u: Node) -> str | None:
         shapes = [s.shape for s in u.src]

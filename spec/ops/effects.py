@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uop.spec.args import Arg, Device
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
-from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.properties import device, dtype, min_max, shape
 from uop.spec.registry import AccessKind, Clause, Constraint, OpDef, define
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ def effect(
             dtype=dtype.always(dtypes.void),
             shape=shape.scalar,
             device=on,
-            addrspace=addrspace.value,
             min_max=min_max.none,
-            axis=axis.null,
             access=access,
             by_types=by_types,
             constraints=constraints,
@@ -63,9 +61,7 @@ def counter(
             dtype=dtype.always(dtypes.index),
             shape=shape.scalar,
             device=device.null,
-            addrspace=addrspace.value,
             min_max=min_max.counter,
-            axis=axis.null,
             constraints=(Constraint(f"{op.name}.c1", BOUND, _no_bound),),
             clauses=clauses,
         )

@@ -12,7 +12,7 @@ from uop.spec.latitude import Latitude
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import broadcastable, dtype_among, one_axis, one_device, one_dtype
 from uop.spec.ops.names import Op
-from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.properties import axis, dtype, min_max, shape
 from uop.spec.properties.interval import Interval
 from uop.spec.registry import COUNT, DIVISOR_0, Build, Constraint, Gradient, OpDef, define
 
@@ -60,8 +60,6 @@ def elementwise(
             dtypes=allowed,
             dtype=result or dtype.of_src(shared[0]),
             shape=shape.broadcast,
-            device=device.first_that_has_one,
-            addrspace=addrspace.value,
             min_max=interval,
             axis=axis.inherit,
             latitude=latitude,

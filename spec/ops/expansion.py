@@ -20,9 +20,9 @@ from uop.spec.args import (
     Unit,
     arg_of,
 )
-from uop.spec.dtype import DType, Kind, Number, dtypes
+from uop.spec.dtype import Kind, dtypes
 from uop.spec.ops.names import Op
-from uop.spec.ops.sizes import shape_node, size_node
+from uop.spec.ops.sizes import const_like, shape_node, size_node
 from uop.spec.walk import rebuild
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def first(build: Build, u: Node) -> Node:
 def cdiv(build: Build, u: Node) -> Node:
     """CDIV: the floor, plus one for a negative quotient that is no integer."""
     floor = build(Op.IDIV, *u.src)
-    more = build(Op.ADD, floor, _const(build, 1, u.dtype))
+    more = build(Op.ADD, floor, const_like(build, u, 1))
     return build(Op.WHERE, _rounds_up(build, u), more, floor)
 
 
@@ -56,7 +56,7 @@ def cmod(build: Build, u: Node) -> Node:
 def _rounds_up(build: Build, u: Node) -> Node:
     """Whether the signs differ and a remainder is left."""
     a, b = u.src
-    zero = _const(build, 0, u.dtype)
+    zero = const_like(build, u, 0)
     differ = build(Op.CMPNE, build(Op.CMPLT, a, zero), build(Op.CMPLT, b, zero))
     return build(Op.AND, differ, build(Op.CMPNE, build(Op.MOD, a, b), zero))
 
@@ -81,10 +81,10 @@ def _turned(build: Build, x: Node) -> Node:
         return build(Op.NEG, x)
     if x.dtype is dtypes.index:
         # An index has no bits to flip, and its lowest value no negative.
-        return build(Op.SUB, _const(build, -1, x.dtype), x)
+        return build(Op.SUB, const_like(build, x, -1), x)
     if x.dtype.kind is Kind.BOOL:
         return build(Op.NOT, x)
-    return build(Op.XOR, x, _const(build, -1 if x.dtype.is_signed else x.dtype.max, x.dtype))
+    return build(Op.XOR, x, const_like(build, x, -1 if x.dtype.is_signed else x.dtype.max))
 
 
 def contract(build: Build, u: Node) -> Node:
@@ -206,7 +206,7 @@ def _put(build: Build, root: Node, old: Node, value: Node) -> Node:
 
 
 def _empty(build: Build, u: Node) -> Node:
-    one = build(Op.RESHAPE, _const(build, 0, u.dtype), shape_node(build, (1,) * len(u.shape)))
+    one = build(Op.RESHAPE, const_like(build, u, 0), shape_node(build, (1,) * len(u.shape)))
     return build(Op.EXPAND, one, shape_node(build, u.shape))
 
 
@@ -250,7 +250,3 @@ def all_reduce(build: Build, u: Node) -> Node:
 
 def _like(build: Build, u: Node, src: list[Node]) -> Node:
     return u if tuple(src) == u.src else build(u.op, *src, arg=u.arg)
-
-
-def _const(build: Build, value: Number, dtype: DType) -> Node:
-    return build(Op.CONST, arg=ConstArg.of(value, dtype))

@@ -149,8 +149,6 @@ def _value(op: Op, doc: str, src: tuple[str, ...], *constraints: Constraint, **r
     own: dict[str, Any] = {
         "dtype": dtype.of_src(0),
         "shape": shape.of_first,
-        "device": device.first_that_has_one,
-        "addrspace": addrspace.value,
         "min_max": min_max.of_src(0),
         "axis": axis.of_first,
     }

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from uop.spec.args import (
     Arg,
     BinaryArg,
-    ConstArg,
     DTypeArg,
     LoadArg,
     PadArg,
@@ -24,10 +23,10 @@ from uop.spec.args import (
     ReplicatedArg,
     arg_of,
 )
-from uop.spec.dtype import Number, dtypes
+from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
-from uop.spec.ops.sizes import shape_node, size_node
+from uop.spec.ops.sizes import const_like, shape_node, size_node
 from uop.spec.properties.shape import fixed
 
 if TYPE_CHECKING:
@@ -80,8 +79,10 @@ def div(build: Build, u: Node, g: Node) -> Parts:
 def maximum(build: Build, u: Node, g: Node) -> Parts:
     """The gradient goes to the larger operand; half to each of equal ones."""
     a, b = u.src
-    zero = _const(build, g, 0)
-    equal = build(Op.WHERE, build(Op.CMPEQ, a, b), build(Op.MUL, g, _const(build, g, 0.5)), zero)
+    zero = const_like(build, g, 0)
+    equal = build(
+        Op.WHERE, build(Op.CMPEQ, a, b), build(Op.MUL, g, const_like(build, g, 0.5)), zero
+    )
     return (
         build(Op.WHERE, build(Op.CMPLT, b, a), g, equal),
         build(Op.WHERE, build(Op.CMPLT, a, b), g, equal),
@@ -89,7 +90,7 @@ def maximum(build: Build, u: Node, g: Node) -> Parts:
 
 
 def where(build: Build, u: Node, g: Node) -> Parts:
-    condition, zero = u.src[0], _const(build, g, 0)
+    condition, zero = u.src[0], const_like(build, g, 0)
     return None, build(Op.WHERE, condition, g, zero), build(Op.WHERE, condition, zero, g)
 
 
@@ -102,31 +103,31 @@ def cast_(build: Build, u: Node, g: Node) -> Parts:
 
 
 def exp2(build: Build, u: Node, g: Node) -> Parts:
-    return (build(Op.MUL, g, build(Op.MUL, u, _const(build, g, math.log(2)))),)
+    return (build(Op.MUL, g, build(Op.MUL, u, const_like(build, g, math.log(2)))),)
 
 
 def log2(build: Build, u: Node, g: Node) -> Parts:
-    return (build(Op.MUL, build(Op.DIV, g, u.src[0]), _const(build, g, 1 / math.log(2))),)
+    return (build(Op.MUL, build(Op.DIV, g, u.src[0]), const_like(build, g, 1 / math.log(2))),)
 
 
 def sin(build: Build, u: Node, g: Node) -> Parts:
     """cos x as 1 - 2 sin(x/2)^2: adding pi/2 to a large x would be lost to rounding."""
-    half = build(Op.SIN, build(Op.MUL, u.src[0], _const(build, g, 0.5)))
-    twice = build(Op.MUL, _const(build, g, 2), build(Op.MUL, half, half))
-    return (build(Op.MUL, g, build(Op.SUB, _const(build, g, 1), twice)),)
+    half = build(Op.SIN, build(Op.MUL, u.src[0], const_like(build, g, 0.5)))
+    twice = build(Op.MUL, const_like(build, g, 2), build(Op.MUL, half, half))
+    return (build(Op.MUL, g, build(Op.SUB, const_like(build, g, 1), twice)),)
 
 
 def sqrt(build: Build, u: Node, g: Node) -> Parts:
-    return (build(Op.DIV, g, build(Op.MUL, u, _const(build, g, 2))),)
+    return (build(Op.DIV, g, build(Op.MUL, u, const_like(build, g, 2))),)
 
 
 def power(build: Build, u: Node, g: Node) -> Parts:
     """b a^(b-1), which is 0 for b = 0; a^b ln a, which is 0 for a = 0 and b != 0."""
     a, b = u.src
-    zero, one = _const(build, g, 0), _const(build, g, 1)
+    zero, one = const_like(build, g, 0), const_like(build, g, 1)
     slope = build(Op.MUL, b, build(Op.POW, a, build(Op.SUB, b, one)))
     base = build(Op.WHERE, build(Op.CMPEQ, a, zero), one, a)
-    log = build(Op.MUL, build(Op.LOG2, base), _const(build, g, math.log(2)))
+    log = build(Op.MUL, build(Op.LOG2, base), const_like(build, g, math.log(2)))
     return (
         build(Op.WHERE, build(Op.CMPEQ, b, zero), zero, build(Op.MUL, g, slope)),
         build(Op.MUL, g, build(Op.MUL, u, log)),
@@ -186,7 +187,7 @@ def _put(build: Build, g: Node, i: Node, left: int, size: int) -> Node:
     wanted = _reshape(build, build(Op.CAST, i, arg=DTypeArg(dtypes.int64)), (*i.shape, 1))
     read = build(Op.CMPEQ, wanted, _positions(build, size))
     read = _reshape(build, read, (*i.shape, size, *right))
-    spread = build(Op.WHERE, read, _reshape(build, g, shape), _const(build, g, 0))
+    spread = build(Op.WHERE, read, _reshape(build, g, shape), const_like(build, g, 0))
     if not i.shape:
         return spread
     total = _sum(build, spread, [left])
@@ -214,7 +215,7 @@ def _of_max(build: Build, u: Node, g: Node) -> Node:
     largest = build(Op.CMPEQ, t, u)
     ones = build(Op.CAST, largest, arg=DTypeArg(g.dtype))
     count = _sum(build, ones, arg_of(u, ReduceArg).axes)
-    return build(Op.WHERE, largest, build(Op.DIV, g, count), _const(build, g, 0))
+    return build(Op.WHERE, largest, build(Op.DIV, g, count), const_like(build, g, 0))
 
 
 def _of_product(build: Build, u: Node, g: Node) -> Node:
@@ -225,7 +226,7 @@ def _of_product(build: Build, u: Node, g: Node) -> Node:
     kept, n = tuple(t.shape[a] for a in rest), math.prod(fixed(t, axes))
     row = _reshape(build, build(Op.PERMUTE, t, arg=PermuteArg(order)), (*kept, 1, n))
     own = build(Op.CMPEQ, _reshape(build, _positions(build, n), (n, 1)), _positions(build, n))
-    others = build(Op.WHERE, own, _const(build, g, 1), row)
+    others = build(Op.WHERE, own, const_like(build, g, 1), row)
     product = build(Op.REDUCE, others, arg=ReduceArg(Op.MUL, (len(kept) + 1,)))
     moved = _reshape(build, product, tuple(t.shape[axis] for axis in order))
     inverse = tuple(order.index(axis) for axis in range(len(order)))
@@ -246,7 +247,7 @@ def load(build: Build, u: Node, g: Node) -> Parts:
         g = _on_devices_of(build, g, u.src[0])
     if len(u.src) < 3:
         return to_first(build, u, g)
-    gate, zero = u.src[2], _const(build, g, 0)
+    gate, zero = u.src[2], const_like(build, g, 0)
     return build(Op.WHERE, gate, g, zero), build(Op.WHERE, gate, zero, g), None
 
 
@@ -269,10 +270,6 @@ def _on_devices_of(build: Build, g: Node, like: Node) -> Node:
 
 def contiguous(build: Build, u: Node, g: Node) -> Parts:
     return (build(Op.CONTIGUOUS, g),)
-
-
-def _const(build: Build, like: Node, value: Number) -> Node:
-    return build(Op.CONST, arg=ConstArg.of(value, like.dtype))
 
 
 def _reshape(build: Build, t: Node, shape: Sizes) -> Node:

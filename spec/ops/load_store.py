@@ -10,24 +10,21 @@ from uop.spec.ops import gradients
 from uop.spec.ops.constraints import (
     distinct_devices,
     has_value,
+    is_location,
     one_axis,
     one_device,
     one_dtype,
+    one_shape,
     splits_over_devices,
     stored_off_axis,
 )
 from uop.spec.ops.effects import effect
 from uop.spec.ops.names import Op
-from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.properties import axis, device, dtype, min_max, shape
 from uop.spec.registry import AccessKind, Clause, Constraint, OpDef, Shape, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
-
-
-def _shapes_differ(u: Node) -> str | None:
-    found = [s.shape for s in u.src]
-    return None if len(set(found)) == 1 else " ".join(map(str, found))
 
 
 def _gate_not_bool(u: Node) -> str | None:
@@ -44,10 +41,6 @@ def _target(u: Node) -> tuple[Device, Shape]:
     return arg_of(u, LoadArg).device, u.src[0].shape
 
 
-def _no_location(u: Node) -> str | None:
-    return None if u.src[0].addrspace is not None else f"a value, from {u.src[0].op.name}"
-
-
 define(
     OpDef(
         Op.LOAD,
@@ -59,7 +52,6 @@ define(
         dtype=dtype.of_src(0),
         shape=shape.of_first,
         device=device.load,
-        addrspace=addrspace.value,
         min_max=min_max.load,
         axis=axis.load,
         gradient=gradients.load,
@@ -69,7 +61,7 @@ define(
             has_value("LOAD.c1"),
             Constraint("LOAD.c2", "alt has the dtype of buf", _alt_differs),
             Constraint("LOAD.c3", "gate is bool", _gate_not_bool),
-            Constraint("LOAD.c4", "buf, alt and gate have one shape", _shapes_differ),
+            one_shape("LOAD.c4", "buf, alt and gate"),
             one_device("LOAD.c5"),
             splits_over_devices("LOAD.c6", _target),
             one_axis("LOAD.c7"),
@@ -87,10 +79,10 @@ effect(
     "store",
     "Write val into the location buf where gate is true; INVALID elements change nothing.",
     ("buf", "val", "gate?"),
-    Constraint("STORE.c1", "buf, val and gate have one shape", _shapes_differ),
+    one_shape("STORE.c1", "buf, val and gate"),
     one_dtype("STORE.c2", 0, 1),
     Constraint("STORE.c3", "gate is bool", _gate_not_bool),
-    Constraint("STORE.c4", "buf is a location", _no_location),
+    is_location("STORE.c4", "buf"),
     one_device("STORE.c5"),
     Constraint("STORE.c6", "a sharded val or gate is sharded as buf is", stored_off_axis),
     access=AccessKind.WRITE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value
 from uop.spec.ops.names import Op
-from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.properties import axis, dtype, min_max, shape
 from uop.spec.registry import Gradient, OpDef, define
 
 
@@ -19,8 +19,6 @@ def marker(op: Op, doc: str, gradient: Gradient) -> OpDef:
             src=("T",),
             dtype=dtype.of_src(0),
             shape=shape.of_first,
-            device=device.first_that_has_one,
-            addrspace=addrspace.value,
             min_max=min_max.of_src(0),
             axis=axis.of_first,
             gradient=gradient,

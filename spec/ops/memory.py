@@ -115,7 +115,6 @@ define(
         src=("T", "offset"),
         arg=SliceArg,
         shape=shape.of_slice,
-        axis=axis.null,
         undefined="Where the dtype changes: what BITCAST leaves open.",
         decomposition=_slice_by_views,
         constraints=(

@@ -11,6 +11,7 @@ from uop.spec.ops import gradients
 from uop.spec.ops.constraints import (
     flips,
     has_value,
+    have_values,
     is_shape,
     loses_boundary,
     one_axis,
@@ -22,7 +23,7 @@ from uop.spec.ops.constraints import (
     splits_bytes,
 )
 from uop.spec.ops.names import Op
-from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.properties import addrspace, axis, dtype, min_max, shape
 from uop.spec.properties.shape import index_values
 from uop.spec.registry import Clause, Constraint, OpDef, define
 from uop.spec.text.codec import shown
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 OF_T: dict[str, Any] = {
     "section": "movement",
     "dtype": dtype.of_src(0),
-    "device": device.first_that_has_one,
     "addrspace": addrspace.of_first,
     "min_max": min_max.of_src(0),
 }
@@ -97,11 +97,6 @@ def _wrong_index(u: Node) -> str | None:
 def _shapes_differ(u: Node) -> str | None:
     found = {s.shape: None for s in u.src}
     return None if len(found) < 2 else " ".join(map(str, found))
-
-
-def _void_operand(u: Node) -> str | None:
-    found = next((s.op.name for s in u.src if s.dtype is dtypes.void), None)
-    return None if found is None else f"void, from {found}"
 
 
 def _no_bits(u: Node) -> str | None:
@@ -271,7 +266,7 @@ define(
             one_dtype("STACK.c1"),
             Constraint("STACK.c2", "operands have one shape", _shapes_differ),
             one_device("STACK.c3"),
-            Constraint("STACK.c4", "operands have a value", _void_operand),
+            have_values("STACK.c4"),
             one_axis("STACK.c5"),
         ),
         **(

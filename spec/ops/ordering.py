@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uop.spec.args import RangeArg
 from uop.spec.dtype import dtypes
 from uop.spec.ops import gradients
-from uop.spec.ops.constraints import has_value
+from uop.spec.ops.constraints import are_effects, has_value
 from uop.spec.ops.effects import counter, effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 
 def _no_range(u: Node) -> str | None:
     return None if u.src[1].op is Op.RANGE else u.src[1].op.name
-
-
-def _no_effect(u: Node) -> str | None:
-    found = next((s for s in u.src if s.dtype is not dtypes.void), None)
-    return None if found is None else f"a value, from {found.op.name}"
 
 
 def _no_effect_or_after(u: Node) -> str | None:
@@ -77,7 +72,7 @@ effect(
     "ordering",
     "Several effects as one, in no order.",
     ("u*",),
-    Constraint("GROUP.c1", "operands are effects: void", _no_effect),
+    are_effects("GROUP.c1"),
 )
 
 effect(

@@ -9,7 +9,7 @@ from uop.spec.args import ReduceArg, arg_of
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value
 from uop.spec.ops.names import Op
-from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.properties import axis, dtype, min_max, shape
 from uop.spec.registry import DECLARATIONS, Clause, Constraint, OpDef, define
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ define(
         arg=ReduceArg,
         dtype=dtype.of_src(0),
         shape=shape.reduce,
-        device=device.first_that_has_one,
-        addrspace=addrspace.value,
         min_max=min_max.reduce,
         axis=axis.reduce,
         latitude=lat.REDUCE,

@@ -1,4 +1,4 @@
-"""Nodes of sizes, for rules that build graphs with the constructor that they are given."""
+"""Constants and sizes, for rules that build graphs with the constructor that they are given."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from uop.spec.args import ConstArg
-from uop.spec.dtype import dtypes
+from uop.spec.dtype import Number, dtypes
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
     from uop.spec.registry import Build, Node
+
+
+def const_like(build: Build, like: Node, value: Number) -> Node:
+    """A CONST of the dtype of a node."""
+    return build(Op.CONST, arg=ConstArg.of(value, like.dtype))
 
 
 def size_node(build: Build, size: int | Node) -> Node:

@@ -82,7 +82,6 @@ define(
         shape=shape.operand(0),
         device=device.from_arg,
         addrspace=addrspace.from_arg,
-        min_max=min_max.range_of_dtype,
         axis=axis.from_devices,
         undefined="Elements that were neither given as input nor written.",
         constraints=(
@@ -108,9 +107,7 @@ define(
         dtype=dtype.from_arg,
         shape=shape.scalar,
         device=device.null,
-        addrspace=addrspace.value,
         min_max=min_max.const,
-        axis=axis.null,
         constraints=(
             Constraint(
                 "CONST.c1", "the bits are a pattern of the dtype, which is not void", _bits_outside
@@ -129,8 +126,6 @@ define(
         dtype=dtype.always(dtypes.uint8),
         shape=shape.of_data,
         device=device.null,
-        addrspace=addrspace.value,
         min_max=min_max.binary,
-        axis=axis.null,
     )
 )

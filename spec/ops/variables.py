@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uop.spec.args import ParamArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
-from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.properties import dtype, min_max, shape
 from uop.spec.registry import Constraint, OpDef, define
 
 if TYPE_CHECKING:
@@ -42,10 +42,7 @@ define(
         src=("variable", "value"),
         dtype=dtype.of_src(1),
         shape=shape.scalar,
-        device=device.first_that_has_one,
-        addrspace=addrspace.value,
         min_max=min_max.of_src(1),
-        axis=axis.null,
         decomposition=_value,
         constraints=(
             Constraint("BIND.c1", "the first operand is a PARAM with a range", _no_variable),
