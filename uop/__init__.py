@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from uop.interpreter.values import Value as Value
     from uop.spec.dtype import DType as DType
     from uop.spec.dtype import dtypes as dtypes
+    from uop.spec.frontend.compositions import exp as exp
+    from uop.spec.frontend.compositions import from_dlpack as from_dlpack
+    from uop.spec.frontend.compositions import full as full
+    from uop.spec.frontend.compositions import log as log
+    from uop.spec.frontend.compositions import ones as ones
+    from uop.spec.frontend.compositions import relu as relu
+    from uop.spec.frontend.compositions import sigmoid as sigmoid
+    from uop.spec.frontend.compositions import sin as sin
+    from uop.spec.frontend.compositions import sqrt as sqrt
+    from uop.spec.frontend.compositions import tanh as tanh
+    from uop.spec.frontend.compositions import zeros as zeros
     from uop.spec.frontend.evaluator import backend as backend
     from uop.spec.frontend.function import function as function
-    from uop.spec.frontend.functions import exp as exp
-    from uop.spec.frontend.functions import from_dlpack as from_dlpack
-    from uop.spec.frontend.functions import full as full
-    from uop.spec.frontend.functions import log as log
-    from uop.spec.frontend.functions import ones as ones
-    from uop.spec.frontend.functions import relu as relu
-    from uop.spec.frontend.functions import sigmoid as sigmoid
-    from uop.spec.frontend.functions import sin as sin
-    from uop.spec.frontend.functions import sqrt as sqrt
-    from uop.spec.frontend.functions import tanh as tanh
-    from uop.spec.frontend.functions import zeros as zeros
     from uop.spec.frontend.gradient import gradient as gradient
     from uop.spec.frontend.tensor import Tensor as Tensor
     from uop.spec.frontend.trace import trace as trace
@@ -65,34 +65,34 @@ _HOME = {
     "dtypes": "uop.spec.dtype",
     "evaluate": "uop.interpreter.evaluate",
     "evaluate_full": "uop.interpreter.evaluate",
-    "exp": "uop.spec.frontend.functions",
+    "exp": "uop.spec.frontend.compositions",
     "flat": "uop.conformance.adapters.stablehlo.traced",
-    "from_dlpack": "uop.spec.frontend.functions",
+    "from_dlpack": "uop.spec.frontend.compositions",
     "from_onnx": "uop.conformance.adapters.onnx.read",
     "from_stablehlo": "uop.conformance.adapters.stablehlo.read",
-    "full": "uop.spec.frontend.functions",
+    "full": "uop.spec.frontend.compositions",
     "function": "uop.spec.frontend.function",
     "gradient": "uop.spec.frontend.gradient",
-    "log": "uop.spec.frontend.functions",
-    "ones": "uop.spec.frontend.functions",
+    "log": "uop.spec.frontend.compositions",
+    "ones": "uop.spec.frontend.compositions",
     "param": "uop.spec.uop",
     "parse": "uop.spec.text.program",
     "parse_trace": "uop.spec.frontend.trace_text",
     "print_program": "uop.spec.text.program",
-    "relu": "uop.spec.frontend.functions",
+    "relu": "uop.spec.frontend.compositions",
     "show": "uop.interpreter.show",
     "show_graphs": "uop.spec.frontend.values",
     "show_values": "uop.spec.frontend.values",
-    "sigmoid": "uop.spec.frontend.functions",
-    "sin": "uop.spec.frontend.functions",
-    "sqrt": "uop.spec.frontend.functions",
-    "tanh": "uop.spec.frontend.functions",
+    "sigmoid": "uop.spec.frontend.compositions",
+    "sin": "uop.spec.frontend.compositions",
+    "sqrt": "uop.spec.frontend.compositions",
+    "tanh": "uop.spec.frontend.compositions",
     "to_flat": "uop.conformance.adapters.stablehlo.write",
     "to_onnx": "uop.conformance.adapters.onnx.write",
     "to_stablehlo": "uop.conformance.adapters.stablehlo.write",
     "trace": "uop.spec.frontend.trace",
     "variable": "uop.spec.uop",
-    "zeros": "uop.spec.frontend.functions",
+    "zeros": "uop.spec.frontend.compositions",
 }
 
 __all__ = [

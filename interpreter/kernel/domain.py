@@ -157,22 +157,6 @@ def _anywhere(actives: Sequence[Mask | None]) -> Mask | None:
     return None if ran.all() else ran
 
 
-def _const(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
-    return Value(constant(arg_of(u, ConstArg).bits, u.dtype))
-
-
-def _stack(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
-    return stacked(operands, len(u.shape) - 1) if operands else Value(np.zeros(0, np.int64))
-
-
-def _index(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
-    return indexed(u, operands[0], operands[1:])
-
-
-def _first(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
-    return operands[0]
-
-
 def _bitcast(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
     (t,) = operands
     shape = (*t.data.shape[:-1], u.shape[-1]) if u.shape else t.data.shape
@@ -196,14 +180,6 @@ def _opaque(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
     return Value(data, None, opened, masks.made_nan(u, data))
 
 
-def _reshape(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
-    return reshaped(u, operands[0])
-
-
-def _expand(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
-    return repeated(u, operands[0])
-
-
 def _wmma(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
     value = in_warps(u, operands, lanes.axes)
     return Value(value.data, None, value.unspecified, masks.made_nan(u, value.data))
@@ -221,14 +197,14 @@ def _reduce(lanes: Lanes, u: UOp, operands: list[Value]) -> Value:
 
 
 MEANINGS: Mapping[Op, Callable[[Lanes, UOp, list[Value]], Value]] = {
-    Op.CONST: _const,
-    Op.STACK: _stack,
-    Op.INDEX: _index,
+    Op.CONST: lambda lanes, u, _: Value(constant(arg_of(u, ConstArg).bits, u.dtype)),
+    Op.STACK: lambda lanes, u, operands: stacked(operands, len(u.shape) - 1),
+    Op.INDEX: lambda lanes, u, operands: indexed(u, operands[0], operands[1:]),
     Op.BITCAST: _bitcast,
     Op.REDUCE: _reduce,
-    Op.RESHAPE: _reshape,
-    Op.EXPAND: _expand,
-    Op.AFTER: _first,
+    Op.RESHAPE: lambda lanes, u, operands: reshaped(u, operands[0]),
+    Op.EXPAND: lambda lanes, u, operands: repeated(u, operands[0]),
+    Op.AFTER: lambda lanes, u, operands: operands[0],
     Op.INS: _opaque,
     Op.CUSTOM: _opaque,
     Op.WMMA: _wmma,

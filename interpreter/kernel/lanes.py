@@ -153,7 +153,9 @@ def lanes_of(array: Array, rank: int) -> Shape:
 
 
 def stacked(operands: list[Value], rank: int) -> Value:
-    """Stack operands of `rank` axes along a new axis before them."""
+    """Stack operands of `rank` axes along a new axis before them; of none it is an empty index."""
+    if not operands:
+        return Value(np.zeros(0, np.int64))
     shape = np.broadcast_shapes(*(v.data.shape for v in operands))
 
     def join(arrays: list[Array]) -> Array:

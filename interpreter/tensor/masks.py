@@ -159,7 +159,7 @@ def slice_(u: UOp, t: Value) -> Value:
         if mask is None:
             return None
         raw = np.repeat(mask.reshape(-1), u.src[0].dtype.itemsize)[slice_bytes(u)]
-        return np.asarray(raw.reshape(*u.shape, u.dtype.itemsize).any(axis=-1))
+        return over_bytes(raw, 1, u.dtype.itemsize)
 
     invalid = by_bytes(t.invalid)
     raw = np.ascontiguousarray(t.data).reshape(-1).view(np.uint8)[slice_bytes(u)]
@@ -204,20 +204,23 @@ def over_result(u: UOp, axis: int, mask: Mask) -> Mask:
 
 def bitcast(u: UOp, t: Value) -> Value:
     """Compute a BITCAST: an element is INVALID or UNSPECIFIED if any of its source bytes is."""
-    rule = UNSPECIFIED[Op.BITCAST]
-    data = np.asarray(RULES[Op.BITCAST](u, t.data))
-
-    def by_bytes(mask: Mask | None) -> Mask | None:
-        old, new = u.src[0].dtype.itemsize, u.dtype.itemsize
-        if mask is None or old == new:
-            return mask
-        return _any(np.repeat(mask, old, axis=-1).reshape(*u.shape, new), (-1,))[..., 0]
-
-    invalid = by_bytes(t.invalid)
     if u.dtype == u.src[0].dtype:
         return t
-    unspecified = either(by_bytes(either(t.unspecified, t.free_nan)), rule(u, t.data))
+    data = np.asarray(RULES[Op.BITCAST](u, t.data))
+    old, new = u.src[0].dtype.itemsize, u.dtype.itemsize
+    invalid = over_bytes(t.invalid, old, new)
+    opened = over_bytes(either(t.unspecified, t.free_nan), old, new)
+    unspecified = either(opened, UNSPECIFIED[Op.BITCAST](u, t.data))
     return Value(data, invalid, _spread(unspecified, data.shape, invalid))
+
+
+def over_bytes(mask: Mask | None, old: int, new: int) -> Mask | None:
+    """Return a mask for elements of another size in bytes: set where any of their bytes is."""
+    if mask is None or old == new:
+        return mask
+    *outer, last = mask.shape
+    each = np.repeat(mask, old, axis=-1)
+    return np.asarray(each.reshape(*outer, last * old // new, new).any(axis=-1))
 
 
 def reduce(u: UOp, t: Value) -> Value:

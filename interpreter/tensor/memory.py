@@ -140,9 +140,7 @@ class TensorMemory:
         base, view = base_of(location), self.views[location]
         put = self.accessed(location, None, gate, reader)
         access = Access(reader, base, _touched(base, view.map(lambda part: part[put])))
-        for number, write in enumerate(self._writes):
-            if not self._before[location] >> (2 * number) & 1:
-                _race_unless(write.access, access, ordered=False)
+        self._refuse_races(self._before[location], [access])
         self._before[reader] |= 2 << (2 * len(self._reads))
         self._reads.append(access)
         return self.peek(location)
@@ -193,10 +191,7 @@ class TensorMemory:
             raise undefined("STORE.u3", found, store)
         access = Access(store, base, touched)
         before = self._before[store]
-        for number, other in enumerate(self._writes):
-            _race_unless(other.access, access, ordered=bool(before >> (2 * number) & 1))
-        for number, read in enumerate(self._reads):
-            _race_unless(read, access, ordered=bool(before >> (2 * number + 1) & 1))
+        self._refuse_races(before, [access], [access])
         self._before[store] = before | 1 << (2 * len(self._writes))
         self._writes.append(Write(access, view, value.map(lambda a: a[put]), target.dtype))
 
@@ -214,16 +209,25 @@ class TensorMemory:
         """
         before = self._before[call]
         read, write = Access(call, base, touched.read), Access(call, base, touched.written)
-        for number, other in enumerate(self._writes):
-            for access in (read, write):
-                _race_unless(other.access, access, ordered=bool(before >> (2 * number) & 1))
-        for number, earlier in enumerate(self._reads):
-            _race_unless(earlier, write, ordered=bool(before >> (2 * number + 1) & 1))
+        self._refuse_races(before, [read, write], [write])
         self._before[call] |= 2 << (2 * len(self._reads))
         self._reads.append(read)
         if contents is not None:
             (at,) = np.nonzero(touched.written)
             self.record(call, base, at, contents.map(lambda a: a[at]))
+
+    def _refuse_races(
+        self, before: int, accesses: Sequence[Access], writes: Sequence[Access] = ()
+    ) -> None:
+        """Raise UndefinedError for a race of what a node accesses with what is not before it."""
+        for number, write in enumerate(self._writes):
+            if not before >> (2 * number) & 1:
+                for access in accesses:
+                    _refuse_race(write.access, access)
+        for number, read in enumerate(self._reads):
+            if not before >> (2 * number + 1) & 1:
+                for access in writes:
+                    _refuse_race(read, access)
 
     def keeps_elements(self, location: UOp) -> bool:
         """Return whether the elements of a location are elements of its buffer."""
@@ -269,8 +273,8 @@ def initial(leaf: UOp, value: Value | None) -> Value:
     return Value(np.zeros(count, np_dtype(leaf.dtype)), None, np.ones(count, np.bool_))
 
 
-def _race_unless(first: Access, second: Access, *, ordered: bool) -> None:
-    if ordered or first.base is not second.base:
+def _refuse_race(first: Access, second: Access) -> None:
+    if first.base is not second.base:
         return
     count = size(first.base.shape)
     both = np.logical_and(*_in_one_unit(first.touched, second.touched))

@@ -9,7 +9,7 @@ from enum import Enum
 from fractions import Fraction
 from functools import lru_cache, partial
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from uop.spec.args import Arg, BinaryArg, ConstArg
 from uop.spec.dtype import DTYPES, DType, Kind, Number
@@ -17,6 +17,8 @@ from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, labels
 from uop.spec.text.literal import Literal, Quoted, Word, print_literal
+
+T = TypeVar("T")
 
 DECIMAL_BITS = 4096
 """The size of an integer that is written in decimals; Python refuses much larger ones."""
@@ -129,9 +131,7 @@ def decode_scalar(literal: Literal, dtype: DType) -> int:
 
 
 def decode_dtype(literal: Literal) -> DType:
-    if isinstance(literal, str) and not isinstance(literal, Quoted) and literal in DTYPES:
-        return DTYPES[literal]
-    raise _expected("a dtype", literal)
+    return _decode_name(DTYPES, "a dtype", literal)
 
 
 def _decode_const(literals: Mapping[str, Literal]) -> ConstArg:
@@ -178,7 +178,10 @@ def _codec(hint: Any) -> Codec:
     if hint in _SIMPLE:
         return _SIMPLE[hint]
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return Codec(lambda member: Word(member.name), partial(_decode_enum, hint))
+        what = f"one of {' '.join(hint.__members__)}"
+        return Codec(
+            lambda member: Word(member.name), partial(_decode_name, hint.__members__, what)
+        )
     if get_origin(hint) is tuple:
         item = _codec(get_args(hint)[0])
         return Codec(
@@ -250,16 +253,10 @@ def _decode_bytes(literal: Literal) -> bytes:
     raise _expected("bytes as hex:, two digits each", literal)
 
 
-def _decode_enum(kind: type[Enum], literal: Literal) -> Enum:
-    if isinstance(literal, str) and not isinstance(literal, Quoted) and literal in kind.__members__:
-        return kind[literal]
-    raise _expected(f"one of {' '.join(kind.__members__)}", literal)
-
-
-def _decode_op(literal: Literal) -> Op:
-    if isinstance(literal, str) and not isinstance(literal, Quoted) and literal in Op.__members__:
-        return Op[literal]
-    raise _expected("an op", literal)
+def _decode_name(known: Mapping[str, T], what: str, literal: Literal) -> T:
+    if isinstance(literal, str) and not isinstance(literal, Quoted) and literal in known:
+        return known[literal]
+    raise _expected(what, literal)
 
 
 def _decode_tuple(item: Codec, literal: Literal) -> tuple[Any, ...]:
@@ -281,7 +278,7 @@ _SIMPLE: dict[Any, Codec] = {
     str: Codec(_same, _decode_string),
     bytes: Codec(lambda data: Word(f"hex:{data.hex()}"), _decode_bytes),
     DType: Codec(lambda dtype: Word(dtype.name), decode_dtype),
-    Op: Codec(lambda op: Word(op.name), _decode_op),
+    Op: Codec(lambda op: Word(op.name), partial(_decode_name, Op.__members__, "an op")),
     bool | int | Word: Codec(_same, _decode_plain),
 }
 

@@ -13,10 +13,11 @@ or an exponent, inf or nan has the float dtype of the other operands.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from reprlib import repr as _repr
+from typing import TypeVar
 
 from uop.spec.args import Arg, ConstArg
 from uop.spec.conditions.labels import TEXT_C1
@@ -28,6 +29,8 @@ from uop.spec.text.codec import decode_fields, decode_scalar, op_named, shown
 from uop.spec.text.literal import Line, Literal, Quoted, Token, Word, print_literal
 from uop.spec.text.printer import Printer, derived, print_node, print_tag
 from uop.spec.uop import UOp, checked_root, dims, index_const
+
+T = TypeVar("T")
 
 
 def print_program(root: UOp) -> str:
@@ -237,7 +240,7 @@ class Scope:
             if token.kind == "int":
                 return index_const(line.integer())
             if line.at("["):
-                return dims(_read_integers(line))
+                return dims(_bracketed(line, line.integer))
         except ValueError as error:
             raise line.fail(str(error), token) from None
         raise line.fail(f"expected an operand: %N, a number or [...], found {token}")
@@ -289,7 +292,7 @@ def _printed_arg(name: str, fields: str | None) -> Arg | None:
 def _operand_in_place(text: str) -> UOp:
     """An operand that is written in place: an integer, or integers in brackets."""
     line = Line(text)
-    found = index_const(line.integer()) if text[0] != "[" else dims(_read_integers(line))
+    found = index_const(line.integer()) if text[0] != "[" else dims(_bracketed(line, line.integer))
     line.need_end()
     return found
 
@@ -328,28 +331,21 @@ def read_fields(line: Line) -> dict[str, Literal] | None:
     return fields
 
 
-def _read_sizes(line: Line) -> list[str]:
-    """Parse the shape in a derived part: integers, and words for symbolic sizes."""
+def _bracketed(line: Line, read: Callable[[], T]) -> list[T]:
+    """Parse items in brackets."""
     line.need("[")
-    found: list[str] = []
+    found: list[T] = []
     while not line.at("]"):
-        is_word = line.peek().kind == "word"
-        found.append(line.next().text if is_word else str(line.integer()))
+        found.append(read())
         if not line.take(","):
             break
     line.need("]")
     return found
 
 
-def _read_integers(line: Line) -> list[int]:
-    line.need("[")
-    found: list[int] = []
-    while not line.at("]"):
-        found.append(line.integer())
-        if not line.take(","):
-            break
-    line.need("]")
-    return found
+def _size(line: Line) -> str:
+    """Parse a size in a derived part: an integer, or the word of a symbolic one."""
+    return line.next().text if line.peek().kind == "word" else str(line.integer())
 
 
 def read_tag(line: Line) -> str | None:
@@ -367,7 +363,7 @@ def _check_derived(scope: Scope, line: Line, u: UOp) -> None:
     start = line.peek()
     dtype = line.need_kind("word", "a dtype").text
     dtype = str(scope.spelled({"dtype": Word(dtype)})["dtype"])
-    text = f": {dtype}[{','.join(_read_sizes(line))}]"
+    text = f": {dtype}[{','.join(_bracketed(line, partial(_size, line)))}]"
     if line.take("@"):
         text += f" @{print_literal(line.literal())}"
     if line.take("&"):

@@ -14,7 +14,7 @@ from uop.conformance.adapters.onnx.library import stored
 from uop.interpreter.footprint import limit
 from uop.interpreter.numeric.storage import Array, to_bits
 from uop.spec.errors import UnsupportedError
-from uop.spec.frontend.functions import full
+from uop.spec.frontend.compositions import full
 from uop.spec.frontend.tensor import Tensor
 
 Result = Tensor | Sequence[Tensor | None]

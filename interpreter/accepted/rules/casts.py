@@ -15,6 +15,7 @@ from uop.interpreter.accepted.rules.table import accepts_floats, accepts_ints
 from uop.interpreter.accepted.sets import Sets, signalling, somewhere, united, without
 from uop.interpreter.numeric import conversions
 from uop.interpreter.numeric.storage import Array, Mask, np_dtype
+from uop.interpreter.tensor.masks import over_bytes
 from uop.interpreter.values import either
 from uop.spec.dtype import DType, Kind
 from uop.spec.latitude import Profile
@@ -53,7 +54,7 @@ def bitcast(u: Node, profile: Profile, a: Sets) -> Sets:
     if loud is None:
         return result
     if u.dtype.itemsize > u.src[0].dtype.itemsize:
-        loud = _over_bytes(loud, u.src[0].dtype.itemsize, u.dtype.itemsize)
+        loud = over_bytes(loud, u.src[0].dtype.itemsize, u.dtype.itemsize)
         return replace(result, any=either(result.any, loud))
     quiet = _bits(u, replace(a, lo=np.where(loud, order.quieted(a.lo), a.lo)))
     return replace(united(result, quiet), any=result.any, invalid=result.invalid)
@@ -65,8 +66,8 @@ def _bits(u: Node, a: Sets) -> Sets:
     not_bool = conversions.bitcast_unspecified(a.lo, u.dtype)
     bits = conversions.bitcast(a.lo, u.dtype)
     nan = np.asarray(bits != bits) if u.dtype.is_float else None
-    invalid = _over_bytes(a.invalid, size, u.dtype.itemsize)
-    opened = either(_over_bytes(opaque, size, u.dtype.itemsize), not_bool)
+    invalid = over_bytes(a.invalid, size, u.dtype.itemsize)
+    opened = either(over_bytes(opaque, size, u.dtype.itemsize), not_bool)
     return Sets(bits, bits, nan, nan, nan, opened, invalid)
 
 
@@ -117,11 +118,3 @@ def _inside(a: Array, dtype: DType) -> Mask:
     # Against scalars of the dtype: with a Python integer numpy would compare a bool as int64.
     low, high = (np_dtype(dtype).type(int(end)) for end in (dtype.min, dtype.max))
     return np.asarray((a >= low) & (a <= high))
-
-
-def _over_bytes(mask: Mask | None, source: int, target: int) -> Mask | None:
-    """Return a mask for elements of another size: set where any of their bytes is."""
-    if mask is None or source == target:
-        return mask
-    each = np.repeat(mask, source, axis=-1)
-    return np.asarray(each.reshape(*mask.shape[:-1], -1, target).any(axis=-1))

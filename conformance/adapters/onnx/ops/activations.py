@@ -15,7 +15,7 @@ from uop.conformance.adapters.onnx.ops.views import over_channels, sliding
 from uop.conformance.adapters.onnx.rules import rule
 from uop.conformance.adapters.tensors import in_float32, padded
 from uop.spec.errors import UnsupportedError
-from uop.spec.frontend.functions import full
+from uop.spec.frontend.compositions import full
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 

@@ -13,7 +13,7 @@ from uop.conformance.adapters.tensors import ceil, floor, in_float32, nearest_ev
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.frontend.functions import full
+from uop.spec.frontend.compositions import full
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 

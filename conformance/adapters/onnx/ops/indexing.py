@@ -16,7 +16,7 @@ from uop.conformance.adapters.onnx.rules import constant, counted, rule
 from uop.conformance.adapters.tensors import along
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.frontend.functions import full
+from uop.spec.frontend.compositions import full
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 

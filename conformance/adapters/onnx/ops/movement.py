@@ -22,7 +22,7 @@ from uop.conformance.adapters.tensors import padded, shrunk
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.dtype import dtypes
 from uop.spec.errors import MalformedError, UnsupportedError
-from uop.spec.frontend.functions import full
+from uop.spec.frontend.compositions import full
 from uop.spec.frontend.tensor import Tensor
 
 

@@ -13,7 +13,7 @@ from uop.conformance.adapters.onnx.ops.views import joined
 from uop.conformance.adapters.onnx.rules import rule
 from uop.conformance.adapters.tensors import shrunk
 from uop.spec.errors import UnsupportedError
-from uop.spec.frontend.functions import full
+from uop.spec.frontend.compositions import full
 from uop.spec.frontend.tensor import Tensor
 
 Function = Callable[[Tensor], Tensor]

@@ -13,7 +13,7 @@ from uop.conformance.adapters.onnx.rules import constant, count_of, counted, rul
 from uop.conformance.adapters.tensors import along, in_float32
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import dtypes
-from uop.spec.frontend.functions import full
+from uop.spec.frontend.compositions import full
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 

@@ -25,7 +25,7 @@ from uop.conformance.adapters.tensors import along, floor, in_float32, nearest_e
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.frontend.functions import full
+from uop.spec.frontend.compositions import full
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
 

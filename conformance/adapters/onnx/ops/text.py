@@ -11,7 +11,7 @@ import numpy as np
 
 from uop.conformance.adapters.onnx.rules import constant, rule
 from uop.spec.dtype import dtypes
-from uop.spec.frontend.functions import full
+from uop.spec.frontend.compositions import full
 from uop.spec.frontend.tensor import Tensor
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from uop.conformance.adapters.onnx.rules import rule
 from uop.spec.dtype import dtypes
-from uop.spec.frontend.functions import full
+from uop.spec.frontend.compositions import full
 from uop.spec.frontend.tensor import Tensor
 
 DOMAIN = "ai.onnx.preview.training"
