@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from uop.interpreter.inputs import Inputs, bind_inputs, checked_inputs, with_numbers
-from uop.interpreter.kernel.program import run_program
+from uop.interpreter.kernel.launch import run_program
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.tensor.evaluation import ARRAYS, Evaluation, FullOutput
 from uop.interpreter.values import Observer, Value, either

@@ -12,7 +12,7 @@ import numpy as np
 
 # The rules enter their tables on import.
 from uop.interpreter.accepted import liberties, order
-from uop.interpreter.accepted.rules import casts, choices, floats, integers, reals  # noqa: F401
+from uop.interpreter.accepted.rules import choices, floats, integers, reals  # noqa: F401
 from uop.interpreter.accepted.rules.table import ACCEPTED_SET, FLOAT_RULES, INT_RULES, SetRule
 from uop.interpreter.accepted.sets import (
     Sets,

@@ -21,7 +21,7 @@ from uop.interpreter.accepted.sets import Sets, points, somewhere, together, wit
 from uop.interpreter.kernel.buffers import Addresses, Buffer, Buffers, Registers
 from uop.interpreter.kernel.domain import Access, Arrays
 from uop.interpreter.kernel.lanes import Lanes, indexed, repeated, reshaped, stacked
-from uop.interpreter.kernel.program import calls_of, launch
+from uop.interpreter.kernel.launch import calls_of, launch
 from uop.interpreter.values import Value
 from uop.spec.args import ReduceArg, arg_of
 from uop.spec.dtype import DType

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from uop.interpreter.accepted.result import Accepted, narrowed
-from uop.interpreter.accepted.rules.casts import bitcast
-from uop.interpreter.accepted.rules.choices import where
+from uop.interpreter.accepted.rules.choices import bitcast, where
 from uop.interpreter.accepted.sets import Sets, points, together, without
 from uop.interpreter.numeric.storage import Array
-from uop.interpreter.tensor.memory import TensorMemory, Touched, initial
-from uop.interpreter.tensor.view import cast_of_bits, unit_of
+from uop.interpreter.tensor.memory import TensorMemory, Touched, cast_of_bits, initial, unit_of
 from uop.interpreter.values import Value
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError

@@ -27,7 +27,7 @@ from uop.interpreter.adversary.kernels import (
 from uop.interpreter.evaluate import Output
 from uop.interpreter.inputs import Inputs
 from uop.interpreter.kernel.lanes import Lanes
-from uop.interpreter.kernel.program import run_program
+from uop.interpreter.kernel.launch import run_program
 from uop.interpreter.numeric.storage import BITS, Array
 from uop.interpreter.rules.reduce import identity, neutral, terms_first
 from uop.interpreter.tensor.evaluation import Arrays, Evaluation, FullOutput

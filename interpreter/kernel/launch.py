@@ -1,4 +1,4 @@
-"""Run one launch of a kernel body: each instruction over all work items at once, in order.
+"""Run kernel programs as a host launches them: each instruction over all work items, in order.
 
 Work items, and RANGEs without a carried dependence, are numpy axes. An instruction runs in every
 active work item before the next one starts. No program can observe this: anything that depends on
@@ -8,39 +8,113 @@ defines what a value is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import numpy as np
 
-from uop.interpreter.footprint import check_kernel, current_meter
-from uop.interpreter.kernel.buffers import Addresses, Buffer, Place, Registers
-from uop.interpreter.kernel.domain import MEANINGS, Access, Domain, folded
+from uop.interpreter.footprint import check_kernel, check_values, current_meter
+from uop.interpreter.kernel import schedule as plan
+from uop.interpreter.kernel.buffers import Addresses, Buffer, Buffers, Place, Registers
+from uop.interpreter.kernel.domain import MEANINGS, Access, Arrays, Domain, folded
 from uop.interpreter.kernel.lanes import Kind, Lanes, lanes_of, need_whole_warps
 from uop.interpreter.kernel.memory import LaunchMemory, refuse_open
-from uop.interpreter.kernel.schedule import (
-    Branch,
-    Item,
-    Items,
-    Loop,
-    Term,
-    bound,
-    has_fixed_bound,
-    scheduled,
-)
-from uop.interpreter.numeric.storage import MOST_AXES, Mask
-from uop.interpreter.rules.codegen import meaning_of
+from uop.interpreter.kernel.races import CarriedError
+from uop.interpreter.kernel.schedule import Branch, Loop, Term, bound, has_fixed_bound
+from uop.interpreter.numeric.storage import MOST_AXES, Array, Mask, constant
+from uop.interpreter.rules.codegen import custom_function_of, meaning_of
 from uop.interpreter.rules.reduce import identity
-from uop.interpreter.values import Value
-from uop.spec.args import GetAddrArg, ReduceArg, arg_of
+from uop.interpreter.values import Observer, Value
+from uop.spec.args import ConstArg, GetAddrArg, ReduceArg, arg_of
 from uop.spec.conditions.clauses import lacking, located, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError
+from uop.spec.graph import outside
+from uop.spec.kernel.loops import with_joined_loops
 from uop.spec.ops.names import Op
+from uop.spec.walk import outside_bodies
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
+
+
+def run_program(
+    root: UOp,
+    inputs: Mapping[UOp, Value],
+    observe: Observer | None = None,
+    make: Make[Value] = Arrays,
+) -> dict[int, Value]:
+    """Run the CALLs of a SINK in order; return the contents of every written BUFFER by slot."""
+    buffers = Buffers(inputs)
+    for body, arguments in calls_of(root, buffers):
+        launch(body, arguments, buffers.addresses, make, observe)
+    return buffers.written()
+
+
+def calls_of(root: UOp, buffers: Buffers) -> Iterator[tuple[UOp, list[Buffer]]]:
+    """Yield the body and the arguments of each CALL of a SINK, in order."""
+    order = outside(root)
+    check_values(order, outside_bodies)
+    for u in order:
+        if u.op is Op.CALL:
+            yield u.src[0], [buffers.of_argument(a) for a in u.src[1:]]
+
+
+def launch(
+    body: UOp,
+    arguments: list[Buffer],
+    addresses: Addresses,
+    make: Make[V],
+    observe: Callable[[UOp, V], None] | None = None,
+) -> None:
+    """Run the body of a CALL over its arguments."""
+    if body.op is Op.CUSTOMFUNCTION:
+        _call_by_name(body, arguments)
+        return
+    if body.op is Op.SINK:
+        body = with_joined_loops(body)
+    kernel = Kernel(body, arguments, addresses, make, observe)
+    if not kernel.has_iterations:
+        kernel.run()
+        return
+    saved = [(buffer, buffer.saved()) for buffer in kernel.memory.stored]
+    try:
+        kernel.run()
+    except CarriedError:
+        for buffer, contents in saved:
+            buffer.restore(contents)
+        try:
+            Kernel(body, arguments, addresses, make, observe, one_after_the_other=True).run()
+        except CarriedError as error:
+            found = "iterations that no END closes depend on each other"
+            raise undefined("RANGE.u1", found, error.access) from None
+
+
+def _call_by_name(body: UOp, arguments: list[Buffer]) -> None:
+    """Run a CUSTOMFUNCTION; its results are unspecified if anything that it reads is."""
+    numbers = [_number(m) for m in body.src]
+    function = custom_function_of(body, len(arguments))
+    results = function.meaning([a.data for a in arguments], *numbers)
+    is_open = any(arguments[k].contents.unspecified is not None for k in function.reads)
+    for position, data in zip(function.writes, results, strict=True):
+        buffer = arguments[position]
+        mask = np.ones(buffer.data.shape, np.bool_) if is_open else None
+        buffer.restore(Value(np.asarray(data).reshape(-1), None, mask))
+        buffer.is_stored_to = True
+        if buffer.touched is not None:
+            buffer.touched.written[...] = True
+    for position in function.reads:
+        touched = arguments[position].touched
+        if touched is not None:
+            touched.read[...] = True
+
+
+def _number(meta: UOp) -> Array:
+    if meta.op is not Op.CONST:
+        raise lacking("CUSTOMFUNCTION.n2", meta.op.name, meta)
+    return constant(arg_of(meta, ConstArg).bits, meta.dtype)
+
 
 V = TypeVar("V")
 Make = Callable[["UOp", Lanes], Domain[V]]
@@ -63,7 +137,7 @@ class Kernel(Generic[V]):
         self._addresses, self._observe = addresses, observe
         linear = body.src[0] if body.op is Op.PROGRAM else body
         self._is_list = linear.op is Op.LINEAR
-        schedule = scheduled(linear, one_after_the_other=one_after_the_other)
+        schedule = plan.scheduled(linear, one_after_the_other=one_after_the_other)
         self._items, self._around = schedule.items, schedule.around
         # The operand of a REDUCE in each iteration, and the lanes that ran it; None for all.
         self._terms: dict[UOp, list[tuple[V, Mask | None]]] = {}
@@ -91,7 +165,7 @@ class Kernel(Generic[V]):
             self._run(self._items)
         self._domain.finish()
 
-    def _run(self, items: Items) -> None:
+    def _run(self, items: plan.Items) -> None:
         for item in items:
             try:
                 if isinstance(item, Loop):
@@ -131,7 +205,7 @@ class Kernel(Generic[V]):
             self._meter.spend(1)
         return self._domain.lift(counter, Value(np.asarray(position)))
 
-    def _only_where(self, gate: Mask, items: Items) -> None:
+    def _only_where(self, gate: Mask, items: plan.Items) -> None:
         """Run a block in those of the active work items where the gate is true."""
         outer = self._active
         active = np.asarray(gate if outer is None else gate & outer)
@@ -141,7 +215,7 @@ class Kernel(Generic[V]):
             self._active = outer
         self._forget(items)
 
-    def _forget(self, items: Items) -> None:
+    def _forget(self, items: plan.Items) -> None:
         """Drop the values that a block has computed: they end with it."""
         for item in items:
             if isinstance(item, Loop | Branch):
@@ -284,7 +358,7 @@ def _certain(value: Value, active: Mask | None, label: str) -> Mask:
     return cast(Mask, value.data)
 
 
-def _node_of(item: Item) -> UOp:
+def _node_of(item: plan.Item) -> UOp:
     if isinstance(item, Loop):
         return item.range
     if isinstance(item, Term):

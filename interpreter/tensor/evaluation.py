@@ -18,7 +18,7 @@ from uop.interpreter.footprint import bound, check_values, current_meter, is_sma
 from uop.interpreter.kernel import domain as kernel
 from uop.interpreter.kernel.buffers import Addresses, Buffer
 from uop.interpreter.kernel.lanes import Lanes
-from uop.interpreter.kernel.program import launch
+from uop.interpreter.kernel.launch import launch
 from uop.interpreter.numeric.storage import constant
 from uop.interpreter.rules.movement import value_sources
 from uop.interpreter.tensor import masks

@@ -10,9 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from uop.spec import args as core
+from uop.spec import args
 from uop.spec.editions import bestiary_args as b
-from uop.spec.editions import bestiary_memory as m
 from uop.spec.editions import bestiary_read as r
 from uop.spec.editions import bestiary_write as w
 from uop.spec.editions.edition import Word, by_name, core_word, read_as, written_as
@@ -38,11 +37,11 @@ WORDS = by_name(
     *(core_word(op) for op, d in DECLARATIONS.items() if d.is_elementwise),
     *(replace(core_word(op), name=name) for name, op in RENAMED.items()),
     *(replace(core_word(op), src=("src", "new_shape")) for op in (Op.RESHAPE, Op.EXPAND)),
-    Word("SPECIAL", ("end",), read_as(Op.SPECIAL, r.special_of), core.SpecialArg),
+    Word("SPECIAL", ("end",), read_as(Op.SPECIAL, r.special_of), args.SpecialArg),
     Word("RANGE", ("end", "deps*"), r.read_range, b.AxisArg),
     Word("END", ("computation", "ranges*"), r.read_end),
     Word("REDUCE_AXIS", ("src",), r.read_reduce_axis, b.ReduceAxisArg),
-    Word("REDUCE", ("src", "ranges*"), read_as(Op.REDUCE, core.ReduceArg), b.ReduceOpArg),
+    Word("REDUCE", ("src", "ranges*"), read_as(Op.REDUCE, args.ReduceArg), b.ReduceOpArg),
     Word(
         "ALLREDUCE",
         ("src", "device"),
@@ -53,34 +52,34 @@ WORDS = by_name(
     Word(
         "BUFFER",
         ("unique?", "device?"),
-        m.read_buffer,
+        r.read_buffer,
         b.SizeArg,
         conditions=(b.BUFFER_UNIQUE, b.BUFFER_NUMBER, b.BUFFER_SIZE),
     ),
-    Word("BUFFER_VIEW", ("buffer",), m.read_view, b.ViewArg),
-    Word("BUFFERIZE", ("compute", "ranges*"), read_as(Op.STAGE), core.StageArg),
-    Word("INDEX", ("buffer", "indices*"), m.read_index, b.GateArg),
-    Word("POINTER_INDEX", ("ptr", "offset"), read_as(Op.PTRADD, core.PtrAddArg), b.OffsetArg),
-    Word("LOAD", ("buffer", "index", "alt?"), m.read_load, conditions=(b.LOAD_INDEX, b.LOAD_ALT)),
-    Word("STORE", ("index", "value", "ranges*"), m.read_store),
+    Word("BUFFER_VIEW", ("buffer",), r.read_view, b.ViewArg),
+    Word("BUFFERIZE", ("compute", "ranges*"), read_as(Op.STAGE), args.StageArg),
+    Word("INDEX", ("buffer", "indices*"), r.read_index, b.GateArg),
+    Word("POINTER_INDEX", ("ptr", "offset"), read_as(Op.PTRADD, args.PtrAddArg), b.OffsetArg),
+    Word("LOAD", ("buffer", "index", "alt?"), r.read_load, conditions=(b.LOAD_INDEX, b.LOAD_ALT)),
+    Word("STORE", ("index", "value", "ranges*"), r.read_store),
     Word("SINK", ("sources*",), r.read_sink, b.KernelArg),
     Word("CALL", ("body", "args*"), r.read_call, b.CallArg),
     Word("FUNCTION", ("body", "args*"), r.read_function, b.CallArg),
-    Word("GET_TUPLE", ("src",), read_as(Op.GETTUPLE, core.GetTupleArg), b.ElementArg),
+    Word("GET_TUPLE", ("src",), read_as(Op.GETTUPLE, args.GetTupleArg), b.ElementArg),
     Word(
         "PROGRAM",
         ("sink", "device", "linear?", "source?", "binary?"),
         r.read_program,
         conditions=(b.PROGRAM_DEVICE, b.PROGRAM_STAGE),
     ),
-    Word("SOURCE", (), read_as(Op.SOURCE, core.SourceArg), b.CodeArg),
-    Word("PROGRAM_BINARY", (), read_as(Op.BINARY), core.BinaryArg),
+    Word("SOURCE", (), read_as(Op.SOURCE, args.SourceArg), b.CodeArg),
+    Word("PROGRAM_BINARY", (), read_as(Op.BINARY), args.BinaryArg),
     Word("BARRIER", ("src", "deps*"), r.read_barrier),
     Word("VECTORIZE", ("elements*",), r.read_vectorize, conditions=(b.VECTORIZE_ELEMENTS,)),
     Word("GEP", ("vector",), r.read_gep, b.PositionsArg),
     Word("VCONST", (), r.read_vconst, b.ValuesArg, conditions=(b.VCONST_VALUES,)),
     Word("CAT", ("sources*",), r.read_cat, conditions=(b.CAT_SOURCES,)),
-    Word("PTRCAT", ("source", "sources*"), m.read_ptrcat),
+    Word("PTRCAT", ("source", "sources*"), r.read_ptrcat),
     Word(
         "UNROLL",
         ("src",),
@@ -101,17 +100,17 @@ WORDS = by_name(
     Word(
         "PARAM",
         ("shape_or_device*",),
-        m.read_param,
+        r.read_param,
         b.SlotArg,
         conditions=(b.PARAM_PLACE, b.PARAM_DEVICE, b.PARAM_SIZE),
     ),
-    Word("DEFINE_VAR", (), m.read_variable, b.VariableArg, conditions=(b.VARIABLE_NUMBER,)),
-    Word("DEFINE_LOCAL", (), m.read_local, b.DefineArg, conditions=(b.LOCAL_SIZE,)),
-    Word("DEFINE_REG", (), m.read_reg, b.DefineArg, conditions=(b.REG_SIZE,)),
+    Word("DEFINE_VAR", (), r.read_variable, b.VariableArg, conditions=(b.VARIABLE_NUMBER,)),
+    Word("DEFINE_LOCAL", (), r.read_local, b.DefineArg, conditions=(b.LOCAL_SIZE,)),
+    Word("DEFINE_REG", (), r.read_reg, b.DefineArg, conditions=(b.REG_SIZE,)),
     Word("PAD", ("src", "begin_pads", "end_pads"), r.read_pad, conditions=(b.PAD_SIZES,)),
     Word("SHRINK", ("src", "begins", "ends"), r.read_shrink, conditions=(b.SHRINK_SIZES,)),
-    Word("PERMUTE", ("src",), read_as(Op.PERMUTE, core.PermuteArg), b.AxesArg),
-    Word("FLIP", ("src",), read_as(Op.FLIP, core.FlipArg), b.FlaggedArg),
+    Word("PERMUTE", ("src",), read_as(Op.PERMUTE, args.PermuteArg), b.AxesArg),
+    Word("FLIP", ("src",), read_as(Op.FLIP, args.FlipArg), b.FlaggedArg),
     Word("COPY", ("src", "device"), r.read_copy, conditions=(b.COPY_DEVICE,)),
     Word("STACK", ("sizes*",), read_as(Op.STACK)),
     Word("MSTACK", ("sources*",), read_as(Op.STACK)),
@@ -184,4 +183,4 @@ def priority(u: UOp) -> int:
         raise ValueError(f"the priority of a RANGE, found {u.op.name}")
     if u.tag == r.PLACEHOLDER:
         return b.BestiaryAxisType.PLACEHOLDER.priority
-    return b.BestiaryAxisType[core.arg_of(u, core.RangeArg).axis_type.name].priority
+    return b.BestiaryAxisType[args.arg_of(u, args.RangeArg).axis_type.name].priority

@@ -11,24 +11,8 @@ from functools import partial
 from math import prod
 from typing import TYPE_CHECKING
 
-from uop.spec.args import (
-    AllReduceArg,
-    AxisType,
-    BinaryArg,
-    ConstArg,
-    Device,
-    LanesArg,
-    LoadArg,
-    PadArg,
-    PadFill,
-    ParamArg,
-    PlaceArg,
-    RangeArg,
-    ReduceArg,
-    SpecialArg,
-    WmmaArg,
-    arg_of,
-)
+from uop.spec import args
+from uop.spec.args import AddrSpace, Device, LanesArg, arg_of
 from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import dtypes
 from uop.spec.editions import bestiary_args as b
@@ -63,9 +47,11 @@ def read_range(reading: Reading, src: Src, arg: b.AxisArg) -> UOp:
     if deps:
         end = UOp(Op.AFTER, end, *deps)
     if arg.axis_type is b.BestiaryAxisType.PLACEHOLDER:
-        return UOp(Op.RANGE, end, arg=RangeArg(arg.axis_id), tag=PLACEHOLDER)
+        return UOp(Op.RANGE, end, arg=args.RangeArg(arg.axis_id), tag=PLACEHOLDER)
     tag = None if arg.renumbered else UNRENUMBERED
-    return UOp(Op.RANGE, end, arg=RangeArg(arg.axis_id, AxisType[arg.axis_type.name]), tag=tag)
+    return UOp(
+        Op.RANGE, end, arg=args.RangeArg(arg.axis_id, args.AxisType[arg.axis_type.name]), tag=tag
+    )
 
 
 def close(body: UOp, ranges: Sequence[UOp]) -> UOp:
@@ -81,7 +67,7 @@ def read_end(reading: Reading, src: Src, arg: None) -> UOp:
 
 def read_reduce_axis(reading: Reading, src: Src, arg: b.ReduceAxisArg) -> UOp:
     """A REDUCE and a RESHAPE that drops the folded axes."""
-    folded = UOp(Op.REDUCE, *src, arg=ReduceArg(arg.reduce_op, arg.axes))
+    folded = UOp(Op.REDUCE, *src, arg=args.ReduceArg(arg.reduce_op, arg.axes))
     kept = (d for k, d in enumerate(folded.shape) if k not in arg.axes)
     return UOp(Op.RESHAPE, folded, dims(kept)) if arg.axes else folded
 
@@ -90,17 +76,17 @@ def place(u: UOp, condition: Condition) -> Device:
     """The device that a DEVICE operand names."""
     if u.op is not Op.DEVICE:
         raise broken(condition, u.op.name)
-    return arg_of(u, PlaceArg).device
+    return arg_of(u, args.PlaceArg).device
 
 
 def read_allreduce(reading: Reading, src: Src, arg: b.ReduceOpArg) -> UOp:
     where = place(src[1], b.ALLREDUCE_DEVICE)
-    return UOp(Op.ALLREDUCE, src[0], arg=AllReduceArg(arg.reduce_op, where))
+    return UOp(Op.ALLREDUCE, src[0], arg=args.AllReduceArg(arg.reduce_op, where))
 
 
-def special_of(name: str) -> SpecialArg:
+def special_of(name: str) -> args.SpecialArg:
     """A hardware index under the name of the core."""
-    return SpecialArg(HARDWARE.get(name, name))
+    return args.SpecialArg(HARDWARE.get(name, name))
 
 
 def read_sink(reading: Reading, src: Src, arg: b.KernelArg) -> UOp:
@@ -116,7 +102,7 @@ def read_program(reading: Reading, src: Src, arg: None) -> UOp:
         raise broken(b.PROGRAM_STAGE, " ".join(op.name for op in (sink.op, *found)))
     if len(made) < 2:
         return made[0] if made else sink
-    binary = made[2:] or [UOp(Op.BINARY, arg=BinaryArg(b""))]
+    binary = made[2:] or [UOp(Op.BINARY, arg=args.BinaryArg(b""))]
     return UOp(Op.PROGRAM, *made[:2], *binary)
 
 
@@ -145,7 +131,7 @@ def read_vconst(reading: Reading, src: Src, arg: b.ValuesArg) -> UOp:
         bits = [decode_scalar(value, arg.dtype) for value in arg.values]
     except (MalformedError, ValueError) as error:
         raise broken(b.VCONST_VALUES, str(error)) from None
-    return UOp(Op.STACK, *(UOp(Op.CONST, arg=ConstArg(x, arg.dtype)) for x in bits))
+    return UOp(Op.STACK, *(UOp(Op.CONST, arg=args.ConstArg(x, arg.dtype)) for x in bits))
 
 
 def read_cat(reading: Reading, src: Src, arg: None) -> UOp:
@@ -178,7 +164,7 @@ def read_wmma(reading: Reading, src: Src, arg: b.TensorCoreArg) -> UOp:
             raise broken(b.WMMA_UPCAST, f"{axes} for shape {fragment.shape}")
     # What names and places the instruction is kept as a tag: the core has the product alone.
     note = b.noted(arg, "dims", "dtype_in", "dtype_out")
-    return UOp(Op.WMMA, *src, arg=WmmaArg(m, n, k, arg.dtype_in, arg.dtype_out), tag=note)
+    return UOp(Op.WMMA, *src, arg=args.WmmaArg(m, n, k, arg.dtype_in, arg.dtype_out), tag=note)
 
 
 def read_if(reading: Reading, src: Src, arg: None) -> UOp:
@@ -210,7 +196,7 @@ def _value_if(condition: UOp, root: UOp) -> UOp:
 
     def gated(u: UOp, src: list[UOp]) -> UOp:
         v = u.with_src(src) if src else u
-        if v.op is not Op.LOAD or v.arg != LoadArg() or v.shape != condition.shape:
+        if v.op is not Op.LOAD or v.arg != args.LoadArg() or v.shape != condition.shape:
             return v
         target, alt, gate = (*v.src, const(0, v.dtype), condition)[:3]
         both = condition if gate is condition else UOp(Op.AND, condition, gate)
@@ -250,7 +236,7 @@ def read_pad(reading: Reading, src: Src, arg: None) -> UOp:
     _per_axis(b.PAD_SIZES, src)
     from_start = map(partial(_computed, Op.ADD), t.shape, _sizes(before))
     sizes = map(partial(_computed, Op.ADD), from_start, _sizes(after))
-    return UOp(Op.PAD, t, before, dims(sizes), arg=PadArg(PadFill.ZERO))
+    return UOp(Op.PAD, t, before, dims(sizes), arg=args.PadArg(args.PadFill.ZERO))
 
 
 def read_shrink(reading: Reading, src: Src, arg: None) -> UOp:
@@ -261,7 +247,7 @@ def read_shrink(reading: Reading, src: Src, arg: None) -> UOp:
 
 
 def read_copy(reading: Reading, src: Src, arg: None) -> UOp:
-    return UOp(Op.LOAD, src[0], arg=LoadArg(place(src[1], b.COPY_DEVICE)))
+    return UOp(Op.LOAD, src[0], arg=args.LoadArg(place(src[1], b.COPY_DEVICE)))
 
 
 def read_select(reading: Reading, src: Src, arg: b.ElementArg) -> UOp:
@@ -310,6 +296,137 @@ def _with_variables(body: UOp, said: tuple[UOp, ...]) -> tuple[UOp, ...]:
             value = bound.get(variable, variable)
             arguments.append(value if value.op is Op.CONST else variable)
         slot = given[0] if given else len(arguments) - 1
-        kept = replace(arg_of(variable, ParamArg), slot=slot)
+        kept = replace(arg_of(variable, args.ParamArg), slot=slot)
         numbered[variable] = UOp(Op.PARAM, *variable.src, arg=kept, tag=variable.tag)
     return body.substitute(numbered), *arguments
+
+
+PTRCAT = "PTRCAT"
+"""The tag of the elements at pointers that are grouped, and of the writes to them."""
+LOCAL_SLOTS = 1 << 32
+"""The slot of LUNIQUE 0: local and global identities are numbered separately and never collide."""
+
+
+def read_buffer(reading: Reading, src: Src, arg: b.SizeArg) -> UOp:
+    names = [s for s in src if s.op in (Op.UNIQUE, Op.LUNIQUE)]
+    devices = [place(s, b.BUFFER_UNIQUE) for s in src if s not in names]
+    if len(names) > 1 or len(devices) > 1:
+        raise broken(b.BUFFER_UNIQUE, " ".join(s.op.name for s in src))
+    if (arg.size is None) == (arg.shape is None):
+        raise broken(b.BUFFER_SIZE, "neither" if arg.size is None else "both")
+    shape = (arg.size or 0,) if arg.shape is None else arg.shape
+    if any(n < 0 for n in shape):
+        raise broken(b.BUFFER_SIZE, str(shape))
+    said = _identity(names[0]) if names else None
+    slot = reading.number(b.BUFFER_NUMBER, (arg, *devices), said)
+    where = devices[0] if devices else None
+    return UOp(Op.BUFFER, dims(shape), arg=args.BufferArg(slot, arg.dtype, where))
+
+
+def _identity(name: UOp) -> int:
+    """The slot of a UNIQUE or LUNIQUE."""
+    return arg_of(name, args.UniqueArg).id + (LOCAL_SLOTS if name.op is Op.LUNIQUE else 0)
+
+
+def _size(condition: Condition, size: int) -> UOp:
+    if size < 0:
+        raise broken(condition, str(size))
+    return dims((size,))
+
+
+def read_param(reading: Reading, src: Src, arg: b.SlotArg) -> UOp:
+    shape = [s for s in src if s.op is not Op.DEVICE]
+    where = [place(s, b.PARAM_DEVICE) for s in src if s.op is Op.DEVICE]
+    if (arg.size is None) == (not shape) or len(where) > 1 or (where and arg.device):
+        raise broken(b.PARAM_PLACE, f"{len(src)} operands")
+    size = shape[0] if arg.size is None else _size(b.PARAM_SIZE, arg.size)
+    device = where[0] if where else arg.device
+    space = arg.addrspace if arg.size is None else arg.addrspace or AddrSpace.GLOBAL
+    return UOp(Op.PARAM, size, arg=args.ParamArg(arg.slot, arg.dtype, device, space))
+
+
+def read_local(reading: Reading, src: Src, arg: b.DefineArg) -> UOp:
+    memory = args.BufferArg(arg.id, arg.dtype, None, AddrSpace.LOCAL)
+    return UOp(Op.BUFFER, _size(b.LOCAL_SIZE, arg.size), arg=memory)
+
+
+def read_reg(reading: Reading, src: Src, arg: b.DefineArg) -> UOp:
+    memory = args.BufferArg(arg.id, arg.dtype, None, AddrSpace.REG)
+    return UOp(Op.BUFFER, _size(b.REG_SIZE, arg.size), arg=memory)
+
+
+def read_variable(reading: Reading, src: Src, arg: b.VariableArg) -> UOp:
+    """A variable keeps its name as a tag."""
+    number = reading.number(b.VARIABLE_NUMBER, arg.name, arg.slot)
+    slot = number if arg.slot is not None else VARIABLE_SLOTS + number
+    variable = args.ParamArg(slot, dtypes.index, min=arg.min, max=arg.max)
+    return UOp(Op.PARAM, dims(()), arg=variable, tag=None if arg.name == f"v{slot}" else arg.name)
+
+
+def read_view(reading: Reading, src: Src, arg: b.ViewArg) -> UOp:
+    part = args.SliceArg(arg.size, arg.dtype or src[0].dtype)
+    return UOp(Op.SLICE, *src, index_const(arg.offset), arg=part)
+
+
+def read_index(reading: Reading, src: Src, arg: b.GateArg) -> UOp:
+    """With a gate, elements are read where it is true; elsewhere they are 0, or the alt
+    of a LOAD.
+    """
+    if not arg.gated:
+        return UOp(Op.INDEX, *src)
+    *access, gate = src
+    element = UOp(Op.INDEX, *access)
+    return UOp(Op.LOAD, element, const(0, element.dtype), gate)
+
+
+def read_load(reading: Reading, src: Src, arg: None) -> UOp:
+    """The buffer is an operand of the INDEX too; a gate of the INDEX becomes one of the LOAD."""
+    buffer, index, *alt = src
+    if index.op is Op.STACK and index.tag == PTRCAT:
+        if not all(_is_into(read.src[0], buffer) for read in index.src):
+            raise broken(b.LOAD_INDEX, "PTRCAT of another one")
+        return index
+    is_gated = _is_gated(index)
+    target = index.src[0] if is_gated else index
+    if not _is_into(target, buffer):
+        found = f"{target.op.name} of {target.src[0].op.name}" if target.src else target.op.name
+        raise broken(b.LOAD_INDEX, f"{found}, buffer {buffer.op.name}")
+    if not is_gated:
+        if alt:
+            raise broken(b.LOAD_ALT, "no gate")
+        return UOp(Op.LOAD, target)
+    return UOp(Op.LOAD, target, alt[0], index.src[2]) if alt else index
+
+
+def _is_into(target: UOp, buffer: UOp) -> bool:
+    """Whether this is an element of a buffer, or of one AFTER writes to it."""
+    if target.op not in (Op.INDEX, Op.PTRADD):
+        return False
+    place = target.src[0]
+    while place is not buffer and place.op in (Op.AFTER, Op.PTRADD):
+        place = place.src[0]
+    return place is buffer
+
+
+def read_store(reading: Reading, src: Src, arg: None) -> UOp:
+    """Store to an element where its gate is true; to a PTRCAT element by element."""
+    target, value, *ranges = src
+    if target.op is Op.STACK and target.tag == PTRCAT:
+        lanes = (UOp(Op.INDEX, value, index_const(k)) for k in range(len(target.src)))
+        stores = (
+            UOp(Op.STORE, p.src[0], v, *p.src[2:]) for p, v in zip(target.src, lanes, strict=True)
+        )
+        return close(UOp(Op.GROUP, *stores, tag=PTRCAT), ranges)
+    if _is_gated(target):
+        return close(UOp(Op.STORE, target.src[0], value, target.src[2]), ranges)
+    return close(UOp(Op.STORE, target, value), ranges)
+
+
+def read_ptrcat(reading: Reading, src: Src, arg: None) -> UOp:
+    """The elements at the pointers."""
+    return UOp(Op.STACK, *(p if _is_gated(p) else UOp(Op.LOAD, p) for p in src), tag=PTRCAT)
+
+
+def _is_gated(u: UOp) -> bool:
+    """Whether this is the reading of an INDEX with a gate."""
+    return u.op is Op.LOAD and len(u.src) == 3

@@ -5,31 +5,11 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from uop.spec.args import (
-    AddrSpace,
-    AllReduceArg,
-    AxisType,
-    BufferArg,
-    ConstArg,
-    Device,
-    LoadArg,
-    PadArg,
-    PadFill,
-    ParamArg,
-    PlaceArg,
-    RangeArg,
-    ReduceArg,
-    SliceArg,
-    SpecialArg,
-    StageArg,
-    UniqueArg,
-    WmmaArg,
-    arg_of,
-)
+from uop.spec import args
+from uop.spec.args import AddrSpace, Device, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.editions import bestiary_args as b
-from uop.spec.editions.bestiary_memory import LOCAL_SLOTS, PTRCAT
-from uop.spec.editions.bestiary_read import HARDWARE, PLACEHOLDER, UNRENUMBERED
+from uop.spec.editions.bestiary_read import HARDWARE, LOCAL_SLOTS, PLACEHOLDER, PTRCAT, UNRENUMBERED
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import fixed, index_values
 from uop.spec.text.codec import encode_scalar
@@ -49,14 +29,14 @@ def _shape(w: Writing, shape: tuple[int, ...]) -> Form:
 
 
 def _device(w: Writing, device: Device) -> Form:
-    return w.form("DEVICE", arg=PlaceArg(device))
+    return w.form("DEVICE", arg=args.PlaceArg(device))
 
 
 def write_range(w: Writing, u: UOp) -> Form:
     """A loop with the ranges that its bound comes AFTER; its tag may be one of the reader."""
-    arg, end = arg_of(u, RangeArg), u.src[0]
+    arg, end = arg_of(u, args.RangeArg), u.src[0]
     kind = b.BestiaryAxisType[arg.axis_type.name]
-    if u.tag == PLACEHOLDER and arg.axis_type is AxisType.LOOP:
+    if u.tag == PLACEHOLDER and arg.axis_type is args.AxisType.LOOP:
         kind = b.BestiaryAxisType.PLACEHOLDER
     src = end.src if end.op is Op.AFTER and end.tag is None else (end,)
     said = b.AxisArg(arg.id, kind, renumbered=u.tag != UNRENUMBERED)
@@ -72,7 +52,7 @@ def write_end(w: Writing, u: UOp) -> Form:
 
 
 def write_reduce(w: Writing, u: UOp) -> Form:
-    arg = arg_of(u, ReduceArg)
+    arg = arg_of(u, args.ReduceArg)
     if not arg.axes:
         return w.form("REDUCE", *_sources(w, u), arg=b.ReduceOpArg(arg.op))
     if len(u.src) > 1:
@@ -81,7 +61,7 @@ def write_reduce(w: Writing, u: UOp) -> Form:
 
 
 def _reduced(w: Writing, u: UOp) -> Form:
-    arg = arg_of(u, ReduceArg)
+    arg = arg_of(u, args.ReduceArg)
     return w.form("REDUCE_AXIS", w[u.src[0]], arg=b.ReduceAxisArg(arg.op, arg.axes))
 
 
@@ -89,25 +69,25 @@ def write_reshape(w: Writing, u: UOp) -> Form:
     """A RESHAPE that drops the folded axes of a REDUCE becomes part of REDUCE_AXIS."""
     t = u.src[0]
     if t.op is Op.REDUCE and len(t.src) == 1 and t.tag is None:
-        axes = arg_of(t, ReduceArg).axes
+        axes = arg_of(t, args.ReduceArg).axes
         if axes and u.shape == tuple(d for k, d in enumerate(t.shape) if k not in axes):
             return _reduced(w, t)
     return w.same(u)
 
 
 def write_all_reduce(w: Writing, u: UOp) -> Form:
-    arg = arg_of(u, AllReduceArg)
+    arg = arg_of(u, args.AllReduceArg)
     where = _device(w, arg.device)
     return w.form("ALLREDUCE", w[u.src[0]], where, arg=b.ReduceOpArg(arg.op))
 
 
 def write_buffer(w: Writing, u: UOp) -> Form:
     """Memory by its shape; that of a workgroup or a work item is flat."""
-    arg, size = arg_of(u, BufferArg), prod(fixed(u))
+    arg, size = arg_of(u, args.BufferArg), prod(fixed(u))
     if arg.addrspace is AddrSpace.GLOBAL:
         where = [] if arg.device is None else [_device(w, arg.device)]
         local = arg.slot >= LOCAL_SLOTS
-        identity = UniqueArg(arg.slot - LOCAL_SLOTS if local else arg.slot)
+        identity = args.UniqueArg(arg.slot - LOCAL_SLOTS if local else arg.slot)
         name = w.form("LUNIQUE" if local else "UNIQUE", arg=identity)
         is_flat = len(u.shape) == 1
         said = b.SizeArg(arg.dtype, size if is_flat else None, None if is_flat else u.shape)
@@ -120,7 +100,7 @@ def write_buffer(w: Writing, u: UOp) -> Form:
 
 
 def write_param(w: Writing, u: UOp) -> Form:
-    arg = arg_of(u, ParamArg)
+    arg = arg_of(u, args.ParamArg)
     if arg.min is not None and arg.max is not None:
         variable = b.VariableArg(u.tag or f"v{arg.slot}", arg.min, arg.max, arg.slot)
         return w.form("DEFINE_VAR", arg=variable)
@@ -131,17 +111,17 @@ def write_param(w: Writing, u: UOp) -> Form:
     return w.form("PARAM", w[u.src[0]], arg=shaped)
 
 
-def special_of(name: str) -> SpecialArg:
+def special_of(name: str) -> args.SpecialArg:
     """A hardware index under its own name."""
     own = (own for own, core in HARDWARE.items() if core == name)
-    return SpecialArg(next(own, name))
+    return args.SpecialArg(next(own, name))
 
 
 def write_slice(w: Writing, u: UOp) -> Form:
-    arg, offset = arg_of(u, SliceArg), u.src[1]
+    arg, offset = arg_of(u, args.SliceArg), u.src[1]
     if offset.op is not Op.CONST:
         raise w.cannot(u, "an offset that is no constant")
-    view = b.ViewArg(arg.size, int(arg_of(offset, ConstArg).value), arg.dtype)
+    view = b.ViewArg(arg.size, int(arg_of(offset, args.ConstArg).value), arg.dtype)
     return w.form("BUFFER_VIEW", w[u.src[0]], arg=view)
 
 
@@ -160,7 +140,7 @@ def _constants(i: UOp) -> tuple[int, ...] | None:
     found = i.src if i.op is Op.STACK else (i,)
     if not all(s.op is Op.CONST and s.dtype is dtypes.index and s.tag is None for s in found):
         return None
-    return tuple(int(arg_of(s, ConstArg).value) for s in found)
+    return tuple(int(arg_of(s, args.ConstArg).value) for s in found)
 
 
 def write_call(w: Writing, u: UOp) -> Form:
@@ -191,8 +171,9 @@ def _target(w: Writing, store: UOp) -> Form:
 
 def write_load(w: Writing, u: UOp) -> Form:
     """A LOAD of an element, a copy to a device, or a copy on the same device."""
-    arg, source = arg_of(u, LoadArg), u.src[0]
-    if source.op in (Op.INDEX, Op.PTRADD) and source.addrspace is not None and arg == LoadArg():
+    arg, source = arg_of(u, args.LoadArg), u.src[0]
+    is_element = source.op in (Op.INDEX, Op.PTRADD) and source.addrspace is not None
+    if is_element and arg == args.LoadArg():
         buffer = w[source.src[0]]
         if len(u.src) == 1:
             return w.form("LOAD", buffer, w[source])
@@ -203,7 +184,7 @@ def write_load(w: Writing, u: UOp) -> Form:
     if arg.addrspace is not None:
         if u.axis is not None:
             raise w.cannot(u, "a sharded copy to an addrspace")
-        staged = StageArg(arg.device, arg.addrspace)
+        staged = args.StageArg(arg.device, arg.addrspace)
         return w.form("BUFFERIZE", w[source], arg=staged)
     if arg.device is None:
         return w.form("CONTIGUOUS", w[source])
@@ -239,7 +220,7 @@ def write_stack(w: Writing, u: UOp) -> Form:
     if u.shape[1:]:
         return w.form("MSTACK", *_sources(w, u))
     if all(s.op is Op.CONST and s.tag is None for s in u.src):
-        values = tuple(encode_scalar(arg_of(s, ConstArg).bits, u.dtype) for s in u.src)
+        values = tuple(encode_scalar(arg_of(s, args.ConstArg).bits, u.dtype) for s in u.src)
         return w.form("VCONST", arg=b.ValuesArg(values, u.dtype))  # type: ignore[arg-type]
     return w.form("VECTORIZE", *_sources(w, u))
 
@@ -254,7 +235,7 @@ def pairs_of(axes: tuple[int, ...], factors: tuple[int, ...]) -> tuple[tuple[int
 
 
 def write_wmma(w: Writing, u: UOp) -> Form:
-    arg = arg_of(u, WmmaArg)
+    arg = arg_of(u, args.WmmaArg)
     said: dict[str, Literal] = {
         "dims": (arg.n, arg.m, arg.k),
         "dtype_in": Word(arg.dtype_in.name),
@@ -267,7 +248,7 @@ def write_wmma(w: Writing, u: UOp) -> Form:
 
 def write_pad(w: Writing, u: UOp) -> Form:
     t, offset, _ = u.src
-    if arg_of(u, PadArg).fill is PadFill.INVALID:
+    if arg_of(u, args.PadArg).fill is args.PadFill.INVALID:
         raise w.cannot(u, "its PAD fills with zeros, none with INVALID elements")
     before = index_values(offset)
     after = tuple(n - o - s for n, o, s in zip(fixed(u), before, fixed(t), strict=True))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from uop.spec import args as core
+from uop.spec import args
 from uop.spec.args import AddrSpace, Arg, AxisType, Device, PadFill, arg_of
 from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import DType, dtypes
@@ -82,7 +82,7 @@ def _read_where(reading: Reading, src: tuple[UOp, ...], arg: None) -> UOp:
 
 def _read_range(reading: Reading, src: tuple[UOp, ...], arg: TypedRangeArg) -> UOp:
     number = reading.number(RANGE_NUMBER, (src, arg), arg.id)
-    return UOp(Op.RANGE, *src, arg=core.RangeArg(number, arg.type))
+    return UOp(Op.RANGE, *src, arg=args.RangeArg(number, arg.type))
 
 
 def _read_buffer(reading: Reading, src: tuple[UOp, ...], arg: FlatBufferArg) -> UOp:
@@ -90,13 +90,13 @@ def _read_buffer(reading: Reading, src: tuple[UOp, ...], arg: FlatBufferArg) -> 
         raise broken(BUFFER_SIZE, str(arg.size))
     n = len(arg.device) if isinstance(arg.device, tuple) else 1
     slot = reading.number(BUFFER_NUMBER, arg, arg.slot)
-    place = core.BufferArg(slot, arg.dtype, arg.device, arg.addrspace)
+    place = args.BufferArg(slot, arg.dtype, arg.device, arg.addrspace)
     return UOp(Op.BUFFER, dims((n * arg.size,)), arg=place)
 
 
 def _write_buffer(writing: Writing, u: UOp) -> Form:
     """Flat memory, reshaped to the shape of the core node."""
-    arg = arg_of(u, core.BufferArg)
+    arg = arg_of(u, args.BufferArg)
     n = len(arg.device) if isinstance(arg.device, tuple) else 1
     size = prod(fixed(u)) // n
     flat = writing.form(
@@ -129,38 +129,38 @@ def _read_gettuple(reading: Reading, src: tuple[UOp, ...], arg: ElementArg) -> U
     for i in rest:
         if i.op is not Op.CONST or i.dtype is not dtypes.index:
             raise broken(GETTUPLE_INDEX, f"{i.op.name} of {i.dtype.name}")
-        said.append(int(arg_of(i, core.ConstArg).value))
+        said.append(int(arg_of(i, args.ConstArg).value))
     if len(set(said)) != 1:
         raise broken(GETTUPLE_INDEX, " and ".join(map(str, said)) or "none")
-    return UOp(Op.GETTUPLE, t, arg=core.GetTupleArg(said[0]))
+    return UOp(Op.GETTUPLE, t, arg=args.GetTupleArg(said[0]))
 
 
 def _write_gettuple(writing: Writing, u: UOp) -> Form:
-    idx = arg_of(u, core.GetTupleArg).idx
+    idx = arg_of(u, args.GetTupleArg).idx
     i = writing.core(index_const(idx))
     return writing.form("GETTUPLE", writing[u.src[0]], i, arg=ElementArg(idx))
 
 
 def _read_getaddr(reading: Reading, src: tuple[UOp, ...], arg: None) -> UOp:
     buf, dev = src
-    device = arg_of(dev, core.PlaceArg).device if dev.op is Op.DEVICE else None
+    device = arg_of(dev, args.PlaceArg).device if dev.op is Op.DEVICE else None
     if not isinstance(device, str):
         raise broken(GETADDR_DEVICE, dev.op.name if device is None else str(device))
-    return UOp(Op.GETADDR, buf, arg=core.GetAddrArg(device))
+    return UOp(Op.GETADDR, buf, arg=args.GetAddrArg(device))
 
 
 def _write_getaddr(writing: Writing, u: UOp) -> Form:
-    dev = writing.form("DEVICE", arg=core.PlaceArg(arg_of(u, core.GetAddrArg).device))
+    dev = writing.form("DEVICE", arg=args.PlaceArg(arg_of(u, args.GetAddrArg).device))
     return writing.form("GETADDR", writing[u.src[0]], dev)
 
 
 def _pad(fill: PadFill) -> Word:
-    return Word("PAD", ("T", "o", "s'"), read_as(Op.PAD, lambda: core.PadArg(fill)))
+    return Word("PAD", ("T", "o", "s'"), read_as(Op.PAD, lambda: args.PadArg(fill)))
 
 
 def _write_pad(fill: PadFill) -> Write:
     def write(writing: Writing, u: UOp) -> Form:
-        if arg_of(u, core.PadArg).fill is not fill:
+        if arg_of(u, args.PadArg).fill is not fill:
             raise writing.cannot(u, FILLS[fill])
         return writing.form("PAD", *(writing[s] for s in u.src))
 
@@ -171,7 +171,7 @@ WRITE_RANGE = written_as("RANGE", lambda id, type: TypedRangeArg(type, id))
 BOTH = (
     Word("RANGE", ("bound",), _read_range, TypedRangeArg, conditions=(RANGE_NUMBER,)),
     Word("WHERE", ("P", "A", "B"), _read_where),
-    Word("COPY", ("T",), read_as(Op.LOAD, core.LoadArg), CopyArg),
+    Word("COPY", ("T",), read_as(Op.LOAD, args.LoadArg), CopyArg),
 )
 
 MAY_2026 = Edition(

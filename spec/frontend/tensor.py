@@ -3,34 +3,59 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import index
 from types import EllipsisType
 from typing import Any, SupportsIndex, cast
 
 from uop.spec.args import Arg, Device, DTypeArg, LoadArg, PadFill, ReplicatedArg
-from uop.spec.conditions.labels import SHAPE_C1, TENSOR_C5
+from uop.spec.conditions.labels import SHAPE_C1, TENSOR_C5, TENSOR_C10
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import users_line
 from uop.spec.frontend import views
 from uop.spec.frontend.calls import Call, composed, record
-from uop.spec.frontend.data import NUMBERS, bound, common_dtype, held_list, number
 from uop.spec.frontend.evaluator import evaluator, installed
-from uop.spec.frontend.operators import Operators
-from uop.spec.frontend.values import Values, holding
+from uop.spec.frontend.values import (
+    NUMBERS,
+    Values,
+    bound,
+    common_dtype,
+    held_list,
+    holding,
+    number,
+)
 from uop.spec.frontend.views import Axes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.text.literal import Word
 from uop.spec.uop import UOp
 
+NAME = "unaryelementwise"
+"""The name in a trace of an op that is several nodes."""
+NEAR = 0.5
+"""For smaller x 1 - 2/(exp(2x) + 1) would cancel."""
+
+
 FOLDS = {"SUM": Op.ADD, "PROD": Op.MUL, "MAX": Op.MAX}
 """The ops that fold, by the kind that a trace names."""
 MEAN = "MEAN"
 Size = SupportsIndex | Sequence[SupportsIndex]
+Method = Callable[["Tensor", Any], "Tensor"]
 
 
-class Tensor(Operators, Values):
+def _operator(op: Op) -> tuple[Method, Method]:
+    """The methods of an operator, for a Tensor on its left and for one on its right alone."""
+
+    def left(self: Tensor, other: Any) -> Tensor:
+        return Tensor.of(op, self, _met(other, self))
+
+    def right(self: Tensor, other: Any) -> Tensor:
+        return Tensor.of(op, _met(other, self), self)
+
+    return left, right
+
+
+class Tensor(Values):
     """An immutable value: a graph under the node `uop`, which is evaluated on request.
 
     `Tensor(data)` takes a number (a CONST), nested lists or an array of the installed evaluator
@@ -112,16 +137,95 @@ class Tensor(Operators, Values):
 
     # Elementwise.
 
-    def _with(self, op: Op, other: Any) -> Tensor:
-        return Tensor.of(op, self, _met(other, self))
+    __add__, __radd__ = _operator(Op.ADD)
+    __sub__, __rsub__ = _operator(Op.SUB)
+    __mul__, __rmul__ = _operator(Op.MUL)
+    __truediv__, __rtruediv__ = _operator(Op.DIV)
+    __floordiv__, __rfloordiv__ = _operator(Op.IDIV)
+    __mod__, __rmod__ = _operator(Op.MOD)
+    __pow__, __rpow__ = _operator(Op.POW)
+    __and__, __rand__ = _operator(Op.AND)
+    __or__, __ror__ = _operator(Op.OR)
+    __xor__, __rxor__ = _operator(Op.XOR)
+    __lshift__, __rlshift__ = _operator(Op.SHL)
+    __rshift__, __rrshift__ = _operator(Op.SHR)
+    __lt__ = _operator(Op.CMPLT)[0]
+    __le__ = _operator(Op.CMPLE)[0]
+    __gt__ = _operator(Op.CMPGT)[0]
+    __ge__ = _operator(Op.CMPGE)[0]
+    __eq__ = _operator(Op.CMPEQ)[0]  # type: ignore[assignment]
+    __ne__ = _operator(Op.CMPNE)[0]  # type: ignore[assignment]
+    __hash__ = object.__hash__
 
-    def _reflected(self, op: Op, other: Any) -> Tensor:
-        return Tensor.of(op, _met(other, self), self)
+    def __neg__(self) -> Tensor:
+        return Tensor.of(Op.NEG, self)
 
-    def _unary(self, op: Op) -> Tensor:
-        return Tensor.of(op, self)
+    def recip(self) -> Tensor:
+        return Tensor.of(Op.RECIP, self)
 
-    @composed("unaryelementwise", kind=Word("Kind.INVERT"))
+    def trunc(self) -> Tensor:
+        return Tensor.of(Op.TRUNC, self)
+
+    def sqrt(self) -> Tensor:
+        return Tensor.of(Op.SQRT, self)
+
+    def sin(self) -> Tensor:
+        return Tensor.of(Op.SIN, self)
+
+    def exp2(self) -> Tensor:
+        return Tensor.of(Op.EXP2, self)
+
+    def log2(self) -> Tensor:
+        return Tensor.of(Op.LOG2, self)
+
+    @composed(NAME, kind=Word("Kind.ABS"))
+    def __abs__(self) -> Tensor:
+        """The maximum of x and -x."""
+        return self.maximum(-self)
+
+    @composed(NAME, kind=Word("Kind.EXP"))
+    def exp(self) -> Tensor:
+        """exp2(x / ln 2): its relative error grows with x."""
+        return (self * (1 / math.log(2))).exp2()
+
+    @composed(NAME, kind=Word("Kind.LOG"))
+    def log(self) -> Tensor:
+        """log2(x) ln 2."""
+        return self.log2() * math.log(2)
+
+    @composed(NAME, kind=Word("Kind.RELU"))
+    def relu(self) -> Tensor:
+        """max(x, 0), by MAX."""
+        return self.maximum(0)
+
+    @composed(NAME, kind=Word("Kind.SIGMOID"))
+    def sigmoid(self) -> Tensor:
+        """1 / (1 + exp(-x)), from exp(-|x|), which does not overflow."""
+        is_negative = self < 0
+        e = is_negative.where(self, -self).exp()
+        r = (e + 1).recip()
+        return is_negative.where(e * r, r)
+
+    @composed(NAME, kind=Word("Kind.TANH"))
+    def tanh(self) -> Tensor:
+        """The hyperbolic tangent, with a small relative error for all x: near 0 by Lambert's
+        continued fraction, elsewhere by 1 - 2/(exp(2|x|) + 1).
+        """
+        if not self.dtype.is_float:
+            raise TENSOR_C10.error("tanh", self.dtype.name, users_line())
+        precision = self.dtype.format.precision
+        # From here on, in quarters, the result rounds to 1, and a larger exp could overflow.
+        most = math.ceil((precision + 2) * math.log(2) * 2) / 4
+        size = abs(self)
+        far = 1 - 2 / (((size > most).where(most, size) * 2).exp() + 1)
+        near = (size < NEAR).where(self, 0)
+        square, below = near * near, near * 0
+        # Each step adds five bits or more below NEAR.
+        for odd in range(2 * (precision // 5) + 3, 1, -2):
+            below = square / (below + odd)
+        return (size < NEAR).where(near / (below + 1), (self < 0).where(-far, far))
+
+    @composed(NAME, kind=Word("Kind.INVERT"))
     def __invert__(self) -> Tensor:
         """Flip every bit; logical on bool."""
         return Tensor.of(Op.NOT, self) if self.dtype is dtypes.bool else self ^ _all_ones(self)
@@ -133,7 +237,7 @@ class Tensor(Operators, Values):
         return _matmul(self, _met(other, self))
 
     def maximum(self, other: Any) -> Tensor:
-        return self._with(Op.MAX, other)
+        return Tensor.of(Op.MAX, self, _met(other, self))
 
     def minimum(self, other: Any) -> Tensor:
         """The minimum, by MAX of the reversed order: -x of floats, ~x of integers and bool."""

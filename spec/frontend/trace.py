@@ -13,9 +13,9 @@ from uop.spec.args import Arg, ConstArg, Device, GetTupleArg, ReduceArg, arg_of
 from uop.spec.conditions.labels import TRACE_OUTPUTS
 from uop.spec.errors import users_line
 from uop.spec.frontend.calls import Attribute, attribute, call_of, device_attribute, sizes, stored
-from uop.spec.frontend.data import elements, held_by
 from uop.spec.frontend.tensor import FOLDS, Tensor
 from uop.spec.frontend.trace_text import BODY, Trace, TraceOp, TraceTensor
+from uop.spec.frontend.values import elements, held_by
 from uop.spec.ops.names import Op
 from uop.spec.text.array import nested
 from uop.spec.text.literal import Word

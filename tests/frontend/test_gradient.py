@@ -18,7 +18,7 @@ from uop.spec.args import DTypeArg, LanesArg, LoadArg, PadFill, SliceArg
 from uop.spec.dtype import FLOATS
 from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.frontend import compositions, views
-from uop.spec.frontend.data import contents
+from uop.spec.frontend.values import contents
 from uop.spec.graph import inlined, leaves, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS

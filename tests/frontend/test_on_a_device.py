@@ -14,8 +14,8 @@ from uop.interpreter.accept import accept
 from uop.interpreter.frontend import NumpyEvaluator
 from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.frontend import compositions
-from uop.spec.frontend.data import contents
 from uop.spec.frontend.evaluator import using
+from uop.spec.frontend.values import contents
 
 X = [[0.5, 1.25, -3.0], [2.0, -0.75, 1.5]]
 Y = [1.5, -2.0, 0.25]

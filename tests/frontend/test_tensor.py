@@ -21,8 +21,8 @@ from uop.interpreter.numeric.storage import STORAGE, Array
 from uop.spec.args import PadFill
 from uop.spec.dtype import DTYPES, DType, Kind
 from uop.spec.errors import InvalidError, UnsupportedError
-from uop.spec.frontend.data import contents
 from uop.spec.frontend.evaluator import using
+from uop.spec.frontend.values import contents
 from uop.spec.registry import DECLARATIONS
 
 A = [[7, -2, 5], [0, 3, -8]]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracles.naive_machine import run_body
 
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.kernel.program import run_program
+from uop.interpreter.kernel.launch import run_program
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
 from uop.spec.args import (

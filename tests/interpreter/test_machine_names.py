@@ -18,7 +18,7 @@ from kernels import (
 )
 
 from uop.interpreter.evaluate import evaluate
-from uop.interpreter.kernel.program import run_program
+from uop.interpreter.kernel.launch import run_program
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.rules import codegen
 from uop.interpreter.values import Value

@@ -26,7 +26,7 @@ from kernels import (
 from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.kernel.fragments import SHAPES, LaneMap, fragments_of
-from uop.interpreter.kernel.program import run_program
+from uop.interpreter.kernel.launch import run_program
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.values import Value
 from uop.spec.args import AddrSpace, AxisType, BufferArg, WmmaArg

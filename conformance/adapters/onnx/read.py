@@ -15,9 +15,9 @@ from uop.conformance.checks import OptionError
 from uop.interpreter.frontend import NumpyEvaluator
 from uop.interpreter.numeric.storage import Array
 from uop.spec.errors import MalformedError, UnsupportedError
-from uop.spec.frontend.data import contents
 from uop.spec.frontend.evaluator import using
 from uop.spec.frontend.tensor import Tensor
+from uop.spec.frontend.values import contents
 from uop.spec.graph import leaves, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.text.reading import read_bytes
