@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from uop.spec.args import GetTupleArg, ParamArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.graph import slot_of
+from uop.spec.ops.constraints import op_among
 from uop.spec.ops.effects import effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import axis, device, dtype, min_max, shape
@@ -19,16 +20,6 @@ from uop.spec.walk import free_params
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
-
-
-def _no_tuple(u: Node) -> str | None:
-    found = u.src[0].op
-    return None if found is Op.TUPLE else found.name
-
-
-def _no_kernel(u: Node) -> str | None:
-    found = u.src[0].op
-    return None if found in (Op.SINK, Op.LINEAR, Op.PROGRAM, Op.CUSTOMFUNCTION) else found.name
 
 
 def _no_value(u: Node) -> str | None:
@@ -125,7 +116,7 @@ effect(
     "call",
     "The body TUPLE with each PARAM k replaced by the argument a_k.",
     ("body", "a*"),
-    Constraint("FUNCTION.c1", "the body is a TUPLE", _no_tuple),
+    op_among("FUNCTION.c1", "the body is a TUPLE", 0, Op.TUPLE),
     Constraint(
         "FUNCTION.c2",
         "each PARAM k of the body has an argument a_k of its shape and dtype",
@@ -140,7 +131,12 @@ effect(
     "call",
     "Run a kernel: each PARAM k of the body is the buffer a_k.",
     ("body", "a*"),
-    Constraint("CALL.c1", "the body is a SINK, LINEAR, PROGRAM or CUSTOMFUNCTION", _no_kernel),
+    op_among(
+        "CALL.c1",
+        "the body is a SINK, LINEAR, PROGRAM or CUSTOMFUNCTION",
+        0,
+        *(Op.SINK, Op.LINEAR, Op.PROGRAM, Op.CUSTOMFUNCTION),
+    ),
     Constraint(
         "CALL.c2",
         "each PARAM k of the body has a buffer a_k of its size and dtype",

@@ -24,6 +24,7 @@ from uop.spec.ops.constraints import (
     one_device,
     one_dtype,
     one_shape,
+    op_among,
 )
 from uop.spec.ops.effects import counter, effect
 from uop.spec.ops.names import Op
@@ -59,10 +60,6 @@ def _no_condition(u: Node) -> str | None:
     gate = u.src[0]
     fits = gate.dtype is dtypes.bool and gate.shape == ()
     return None if fits else f"{gate.dtype.name}{list(gate.shape)}"
-
-
-def _no_if(u: Node) -> str | None:
-    return None if u.src[0].op is Op.IF else u.src[0].op.name
 
 
 def _not_global(u: Node) -> str | None:
@@ -154,7 +151,7 @@ effect(
     "codegen",
     "The end of what an IF encloses.",
     ("if",),
-    Constraint("ENDIF.c1", "the operand is an IF", _no_if),
+    op_among("ENDIF.c1", "the operand is an IF", 0, Op.IF),
     on=device.null,
 )
 

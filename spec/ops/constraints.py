@@ -92,6 +92,28 @@ def one_shape(label: str, names: str) -> Constraint:
     return Constraint(label, f"{names} have one shape", broken)
 
 
+def op_among(label: str, title: str, position: int, *allowed: Op) -> Constraint:
+    """The operand at a position is of one of these ops."""
+
+    def broken(u: Node) -> str | None:
+        found = u.src[position].op
+        return None if found in allowed else found.name
+
+    return Constraint(label, title, broken)
+
+
+def is_index(label: str, title: str, position: int, name: str) -> Constraint:
+    """The operand at a position, of this name, is a ()-shaped index and not negative."""
+
+    def broken(u: Node) -> str | None:
+        found = u.src[position]
+        if found.dtype is not dtypes.index or found.shape != ():
+            return f"{found.dtype.name}{list(found.shape)}"
+        return f"a negative {name}" if found.min_max and found.min_max.max < 0 else None
+
+    return Constraint(label, title, broken)
+
+
 def broadcastable(label: str) -> Constraint:
     def broken(u: Node) -> str | None:
         shapes = [s.shape for s in u.src]

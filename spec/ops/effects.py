@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 from uop.spec.args import Arg, Device
 from uop.spec.dtype import dtypes
+from uop.spec.ops.constraints import is_index
 from uop.spec.ops.names import Op
 from uop.spec.properties import device, dtype, min_max, shape
 from uop.spec.registry import AccessKind, Clause, Constraint, OpDef, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
+
+BOUND = "the bound is a ()-shaped index, not negative"
 
 
 def effect(
@@ -62,17 +65,7 @@ def counter(
             shape=shape.scalar,
             device=device.null,
             min_max=min_max.counter,
-            constraints=(Constraint(f"{op.name}.c1", BOUND, _no_bound),),
+            constraints=(is_index(f"{op.name}.c1", BOUND, 0, "bound"),),
             clauses=clauses,
         )
     )
-
-
-BOUND = "the bound is a ()-shaped index, not negative"
-
-
-def _no_bound(u: Node) -> str | None:
-    bound = u.src[0]
-    if bound.dtype is not dtypes.index or bound.shape != ():
-        return f"{bound.dtype.name}{list(bound.shape)}"
-    return "a negative bound" if bound.min_max and bound.min_max.max < 0 else None

@@ -26,7 +26,7 @@ from uop.spec.ops.constraints import distinct_devices, has_value
 from uop.spec.ops.effects import effect
 from uop.spec.ops.elementwise import AB, INTS_INDEX, elementwise
 from uop.spec.ops.names import Op
-from uop.spec.ops.reduce import unfolded
+from uop.spec.ops.reduce import folds
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.axis import shards
 from uop.spec.properties.words import says
@@ -110,10 +110,6 @@ def _between_elements(u: Node) -> str | None:
     if arg_of(u, PtrAddArg).unit is Unit.BYTES and at and at.is_single and at.min % size:
         return f"{at.min} bytes for elements of {size}"
     return None
-
-
-def _no_fold(u: Node) -> str | None:
-    return unfolded(arg_of(u, AllReduceArg).op)
 
 
 def _no_shards(u: Node) -> str | None:
@@ -253,7 +249,7 @@ _value(
     Op.ALLREDUCE,
     "The shards of T folded into one, on a device or as equal copies on several.",
     ("T",),
-    Constraint("ALLREDUCE.c1", "op is ADD, MAX, MUL or MIN", _no_fold),
+    folds("ALLREDUCE.c1"),
     Constraint("ALLREDUCE.c2", "T is sharded along axis 0", _no_shards),
     Constraint("ALLREDUCE.c3", "a device is given", _no_device),
     distinct_devices("ALLREDUCE.c4", _named_device),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uop.spec.args import DTypeArg, ReplicatedArg, SliceArg, arg_of
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.ops import gradients
-from uop.spec.ops.constraints import has_value, is_sharded, shard_axis_kept
+from uop.spec.ops.constraints import has_value, is_index, is_sharded, shard_axis_kept
 from uop.spec.ops.movement import OF_T
 from uop.spec.ops.names import Op
 from uop.spec.ops.sizes import shape_node, size_node
@@ -43,13 +43,6 @@ def _times(build: Build, a: int | Node, b: int | Node) -> int | Node:
     if isinstance(a, int) and isinstance(b, int):
         return a * b
     return build(Op.MUL, size_node(build, a), size_node(build, b))
-
-
-def _no_offset(u: Node) -> str | None:
-    offset = u.src[1]
-    if offset.dtype is not dtypes.index or offset.shape != ():
-        return f"{offset.dtype.name}{list(offset.shape)}"
-    return "a negative offset" if offset.min_max and offset.min_max.max < 0 else None
 
 
 def _no_slice(u: Node) -> str | None:
@@ -119,7 +112,7 @@ define(
         decomposition=_slice_by_views,
         constraints=(
             has_value("SLICE.c1"),
-            Constraint("SLICE.c2", "offset is a ()-shaped index, not negative", _no_offset),
+            is_index("SLICE.c2", "offset is a ()-shaped index, not negative", 1, "offset"),
             Constraint("SLICE.c3", "size is not negative, both dtypes have bits", _no_slice),
             Constraint("SLICE.c4", "it starts at an element of dtype, inside T", _slice_outside),
             shard_axis_kept("SLICE.c5", is_sharded),

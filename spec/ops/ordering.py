@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uop.spec.args import RangeArg
 from uop.spec.dtype import dtypes
 from uop.spec.ops import gradients
-from uop.spec.ops.constraints import are_effects, has_value
+from uop.spec.ops.constraints import are_effects, has_value, op_among
 from uop.spec.ops.effects import counter, effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
@@ -15,10 +15,6 @@ from uop.spec.registry import Clause, Constraint, OpDef, define
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
-
-
-def _no_range(u: Node) -> str | None:
-    return None if u.src[1].op is Op.RANGE else u.src[1].op.name
 
 
 def _no_effect_or_after(u: Node) -> str | None:
@@ -47,7 +43,7 @@ effect(
     "ordering",
     "Close the loop of a RANGE around the effects of the body.",
     ("body", "range"),
-    Constraint("END.c1", "the second operand is a RANGE", _no_range),
+    op_among("END.c1", "the second operand is a RANGE", 1, Op.RANGE),
 )
 
 define(

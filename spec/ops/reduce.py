@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from uop.spec import latitude as lat
-from uop.spec.args import ReduceArg, arg_of
+from uop.spec.args import AllReduceArg, ReduceArg, arg_of
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value
 from uop.spec.ops.names import Op
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from uop.spec.registry import Node
 
 
-def unfolded(op: Op) -> str | None:
-    """The name of an op that nothing folds by."""
-    return None if DECLARATIONS[op].identity else op.name
+def folds(label: str) -> Constraint:
+    """The op of the arg is one that something folds by."""
 
+    def broken(u: Node) -> str | None:
+        op = arg_of(u, ReduceArg, AllReduceArg).op
+        return None if DECLARATIONS[op].identity else op.name
 
-def _other_op(u: Node) -> str | None:
-    return unfolded(arg_of(u, ReduceArg).op)
+    return Constraint(label, "op is ADD, MAX, MUL or MIN", broken)
 
 
 def _wrong_axes(u: Node) -> str | None:
@@ -51,7 +52,7 @@ define(
         latitude=lat.REDUCE,
         gradient=gradients.reduce,
         constraints=(
-            Constraint("REDUCE.c1", "op is ADD, MAX, MUL or MIN", _other_op),
+            folds("REDUCE.c1"),
             Constraint("REDUCE.c2", "axes are sorted, distinct and axes of T", _wrong_axes),
             Constraint("REDUCE.c3", "operands after T are RANGEs", _no_range),
             has_value("REDUCE.c4"),

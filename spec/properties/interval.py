@@ -36,9 +36,7 @@ class Interval:
 
 def dtype_range(dtype: DType) -> Interval | None:
     """The interval of all values of a dtype; None for void."""
-    if dtype.kind is Kind.VOID:
-        return None
-    return Interval(dtype.min, dtype.max, dtype.is_float)
+    return None if dtype.kind is Kind.VOID else full(dtype)
 
 
 @cache
@@ -61,14 +59,17 @@ def exact_or_range(dtype: DType, low: int, high: int) -> Interval:
 
 def monotone_float(
     dtype: DType,
+    operands: tuple[Interval, Interval],
     corners: Iterable[tuple[Scalar, Scalar]],
     combine: Callable[[Fraction, Fraction], Fraction],
 ) -> Interval:
     """Bounds of a float op that is monotone in each operand: the rounded results at the corners.
 
     Rounding is monotone, so the rounded corners bound every rounded result. If a corner is not
-    finite or a result is NaN, the range of the dtype.
+    finite, or an operand or a result may be NaN, the range of the dtype.
     """
+    if any(x.may_be_nan for x in operands):
+        return full(dtype)
     rounded = []
     for a, b in corners:
         if not (math.isfinite(a) and math.isfinite(b)):

@@ -110,9 +110,7 @@ def counter(u: Node) -> Interval:
 def add(u: Node) -> Interval:
     a, b = _of(u, 0), _of(u, 1)
     if u.dtype.is_float:
-        if a.may_be_nan or b.may_be_nan:
-            return full(u.dtype)
-        return monotone_float(u.dtype, ((a.min, b.min), (a.max, b.max)), lambda x, y: x + y)
+        return monotone_float(u.dtype, (a, b), ((a.min, b.min), (a.max, b.max)), lambda x, y: x + y)
     if u.dtype.kind is Kind.BOOL:
         return Interval(a.min or b.min, a.max or b.max)
     return exact_or_range(u.dtype, int(a.min) + int(b.min), int(a.max) + int(b.max))
@@ -122,9 +120,7 @@ def add(u: Node) -> Interval:
 def sub(u: Node) -> Interval:
     a, b = _of(u, 0), _of(u, 1)
     if u.dtype.is_float:
-        if a.may_be_nan or b.may_be_nan:
-            return full(u.dtype)
-        return monotone_float(u.dtype, ((a.min, b.max), (a.max, b.min)), lambda x, y: x - y)
+        return monotone_float(u.dtype, (a, b), ((a.min, b.max), (a.max, b.min)), lambda x, y: x - y)
     return exact_or_range(u.dtype, int(a.min) - int(b.max), int(a.max) - int(b.min))
 
 
@@ -141,9 +137,7 @@ def mul(u: Node) -> Interval:
     a, b = _of(u, 0), _of(u, 1)
     corners = tuple(product((a.min, a.max), (b.min, b.max)))
     if u.dtype.is_float:
-        if a.may_be_nan or b.may_be_nan:
-            return full(u.dtype)
-        return monotone_float(u.dtype, corners, lambda x, y: x * y)
+        return monotone_float(u.dtype, (a, b), corners, lambda x, y: x * y)
     if u.dtype.kind is Kind.BOOL:
         return Interval(a.min and b.min, a.max and b.max)
     products = [int(x) * int(y) for x, y in corners]
