@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import cast
 
 import uop.spec.ops.declared  # noqa: F401 - enters the declarations
@@ -12,7 +11,7 @@ from uop.spec.kernel.listing import Listing
 from uop.spec.ops import expansion
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
-from uop.spec.walk import kept_with_root, toposort
+from uop.spec.walk import all_sources, kept_with_root, toposort
 
 
 def in_core_ops(root: UOp, keep: frozenset[Op] = frozenset()) -> UOp:
@@ -21,7 +20,6 @@ def in_core_ops(root: UOp, keep: frozenset[Op] = frozenset()) -> UOp:
     A STORE or ATOMICADD of lanes becomes one for each lane. Names have no decomposition and stay,
     and so does an UNROLL outside these and a CONTRACT.
     """
-
     known = _core_forms(root)
     if keep not in known:
         form = _without_extensions(root, keep)
@@ -62,15 +60,10 @@ def _sources(u: UOp, done: Mapping[UOp, UOp]) -> Sequence[UOp]:
         return [done[s] for s in u.src]
     listing = Listing()
     for s in u.src:
-        operands = {done[operand] for operand in s.src}
-        for v in toposort([done[s]], partial(_sources_outside, operands)):
-            if v not in operands and (v is done[s] or v not in listing):
+        for v in toposort([done[s]], all_sources, {done[operand] for operand in s.src}):
+            if v is done[s] or v not in listing:
                 listing.add(v)
     return listing.instructions
-
-
-def _sources_outside(operands: set[UOp], u: UOp) -> Sequence[UOp]:
-    return () if u in operands else u.src
 
 
 def _smaller(u: UOp) -> UOp | None:

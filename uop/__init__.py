@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from uop.spec.frontend.function import function as function
     from uop.spec.frontend.gradient import gradient as gradient
     from uop.spec.frontend.tensor import Tensor as Tensor
+    from uop.spec.frontend.trace import Trace as Trace
+    from uop.spec.frontend.trace import parse_trace as parse_trace
     from uop.spec.frontend.trace import trace as trace
-    from uop.spec.frontend.trace_text import Trace as Trace
-    from uop.spec.frontend.trace_text import parse_trace as parse_trace
     from uop.spec.frontend.values import show_graphs as show_graphs
     from uop.spec.frontend.values import show_values as show_values
     from uop.spec.ops.names import Op as Op
@@ -56,7 +56,7 @@ _HOME = {
     "DType": "uop.spec.dtype",
     "Op": "uop.spec.ops.names",
     "Tensor": "uop.spec.frontend.tensor",
-    "Trace": "uop.spec.frontend.trace_text",
+    "Trace": "uop.spec.frontend.trace",
     "UOp": "uop.spec.uop",
     "Value": "uop.interpreter.values",
     "backend": "uop.spec.frontend.evaluator",
@@ -77,7 +77,7 @@ _HOME = {
     "ones": "uop.spec.frontend.compositions",
     "param": "uop.spec.uop",
     "parse": "uop.spec.text.program",
-    "parse_trace": "uop.spec.frontend.trace_text",
+    "parse_trace": "uop.spec.frontend.trace",
     "print_program": "uop.spec.text.program",
     "relu": "uop.spec.frontend.compositions",
     "show": "uop.interpreter.show",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
+from operator import itemgetter
 from typing import cast
 
 import numpy as np
@@ -56,7 +57,9 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
         operands = tuple(s.map(lambda a: a.reshape(1)) for s in operands)
     cuts = list(parts(shape)) if u.op is not Op.BITCAST else []
     if cuts:
-        done = [_taken(rule, u, profile, [_part(s, cut) for s in operands]) for cut in cuts]
+        done = [
+            _taken(rule, u, profile, [s.map(itemgetter(cut)) for s in operands]) for cut in cuts
+        ]
         flat = together([s.map(np.ravel) for s in done], np.concatenate)
         result = flat.map(lambda a: a.reshape(shape))
     else:
@@ -69,10 +72,6 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
         )
     result = nan_alone(result)
     return result if u.shape else result.map(lambda a: a.reshape(()))
-
-
-def _part(s: Sets, cut: tuple[int | slice, ...]) -> Sets:
-    return s.map(lambda a: a[cut])
 
 
 def _taken(rule: SetRule, u: Node, profile: Profile, operands: Sequence[Sets]) -> Sets:

@@ -19,8 +19,7 @@ from uop.interpreter.kernel import schedule as plan
 from uop.interpreter.kernel.buffers import Addresses, Buffer, Buffers, Place, Registers
 from uop.interpreter.kernel.domain import MEANINGS, Access, Arrays, Domain, folded
 from uop.interpreter.kernel.lanes import Kind, Lanes, lanes_of, need_whole_warps
-from uop.interpreter.kernel.memory import LaunchMemory, refuse_open
-from uop.interpreter.kernel.races import CarriedError
+from uop.interpreter.kernel.memory import CarriedError, LaunchMemory, refuse_open
 from uop.interpreter.kernel.schedule import Branch, Loop, Term, bound, has_fixed_bound
 from uop.interpreter.numeric.storage import MOST_AXES, Array, Mask, constant
 from uop.interpreter.rules.codegen import custom_function_of, meaning_of

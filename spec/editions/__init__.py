@@ -12,7 +12,7 @@ from uop.spec.editions.bestiary import BESTIARY
 from uop.spec.editions.edition import Edition, edition_of
 from uop.spec.editions.july_2026 import JULY_2026
 from uop.spec.editions.published import JUNE_2026, MAY_2026
-from uop.spec.editions.tree_write import print_tree as trees_of
+from uop.spec.editions.tree import print_tree as trees_of
 from uop.spec.errors import UnsupportedError
 from uop.spec.uop import UOp
 

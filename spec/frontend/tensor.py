@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex, cast
 
 from uop.spec.args import Arg, Device, DTypeArg, LoadArg, PadFill, ReplicatedArg
 from uop.spec.conditions.labels import SHAPE_C1, TENSOR_C5, TENSOR_C10
-from uop.spec.dtype import DType, Number, dtypes
+from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import users_line
 from uop.spec.frontend import views
 from uop.spec.frontend.calls import Call, composed, record
@@ -228,7 +228,11 @@ class Tensor(Values):
     @composed(NAME, kind=Word("Kind.INVERT"))
     def __invert__(self) -> Tensor:
         """Flip every bit; logical on bool."""
-        return Tensor.of(Op.NOT, self) if self.dtype is dtypes.bool else self ^ _all_ones(self)
+        return (
+            Tensor.of(Op.NOT, self)
+            if self.dtype is dtypes.bool
+            else self ^ (-1 if self.dtype.is_signed else self.dtype.max)
+        )
 
     def __matmul__(self, other: Any) -> Tensor:
         """Matrix product over the last axis of this one and the last but one of the other; the
@@ -405,10 +409,6 @@ def _met(value: Any, like: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         return value
     return Tensor(number(value, like.dtype)) if isinstance(value, NUMBERS) else Tensor(value)
-
-
-def _all_ones(like: Tensor) -> Number:
-    return -1 if like.dtype.is_signed else like.dtype.max
 
 
 def _sizes(sizes: Sequence[Size]) -> list[int]:

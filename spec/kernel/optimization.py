@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
+from typing import ClassVar
 
 from uop.spec.args import AxisType
 from uop.spec.conditions.labels import Condition
@@ -25,57 +26,59 @@ class Side(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class _Step:
+    """The base of the optimizations: a word with the fields as its arguments."""
+
+    word: ClassVar[str]
+
+    def __str__(self) -> str:
+        values = (getattr(self, f.name) for f in fields(self))
+        return f"{self.word}({', '.join(getattr(v, 'name', str(v)) for v in values)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Split(_Step):
     """Axis n becomes (n / factor, factor), or (factor, n / factor) with the new one outside."""
 
+    word = "SPLIT"
     axis: int
     factor: int
     target: AxisType
     side: Side = Side.INNER
 
-    def __str__(self) -> str:
-        return f"SPLIT({self.axis}, {self.factor}, {self.target.name}, {self.side.name})"
-
 
 @dataclass(frozen=True, slots=True)
-class PadTo:
+class PadTo(_Step):
     """The bound of an axis is rounded up to a multiple; added iterations have no effect."""
 
+    word = "PADTO"
     axis: int
     multiple: int
 
-    def __str__(self) -> str:
-        return f"PADTO({self.axis}, {self.multiple})"
-
 
 @dataclass(frozen=True, slots=True)
-class Swap:
+class Swap(_Step):
     """Two axes of one loop nest are exchanged."""
 
+    word = "SWAP"
     axis: int
     other: int
 
-    def __str__(self) -> str:
-        return f"SWAP({self.axis}, {self.other})"
-
 
 @dataclass(frozen=True, slots=True)
-class NoLocals:
+class NoLocals(_Step):
     """Workgroups have one work item, now and later in the sequence."""
 
-    def __str__(self) -> str:
-        return "NOLOCALS()"
+    word = "NOLOCALS"
 
 
 @dataclass(frozen=True, slots=True)
-class MatrixUnit:
+class MatrixUnit(_Step):
     """TC: the fold over an axis and the outputs around it run on a matrix unit of this shape."""
 
+    word = "TC"
     axis: int
     shape: str
-
-    def __str__(self) -> str:
-        return f"TC({self.axis}, {self.shape})"
 
 
 Optimization = Split | PadTo | Swap | NoLocals | MatrixUnit
@@ -180,22 +183,10 @@ def _split(axis: str, factor: str, target: str, side: str = "") -> Optimization:
     return Split(_natural(axis), _natural(factor), new, Side[side] if side else usual)
 
 
-def _pad(axis: str, multiple: str) -> Optimization:
-    return PadTo(_natural(axis), _natural(multiple))
-
-
-def _swap(axis: str, other: str) -> Optimization:
-    return Swap(_natural(axis), _natural(other))
-
-
-def _matrix(axis: str, shape: str) -> Optimization:
-    return MatrixUnit(_natural(axis), shape)
-
-
 _READ: Mapping[str, tuple[tuple[str, ...], Callable[..., Optimization]]] = {
     "SPLIT": (("axis", "factor", "type", "[side]"), _split),
-    "PADTO": (("axis", "multiple"), _pad),
-    "SWAP": (("axis", "other"), _swap),
+    "PADTO": (("axis", "multiple"), lambda axis, n: PadTo(_natural(axis), _natural(n))),
+    "SWAP": (("axis", "other"), lambda axis, n: Swap(_natural(axis), _natural(n))),
     "NOLOCALS": ((), NoLocals),
-    "TC": (("axis", "shape"), _matrix),
+    "TC": (("axis", "shape"), lambda axis, shape: MatrixUnit(_natural(axis), shape)),
 }

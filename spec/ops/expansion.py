@@ -182,7 +182,11 @@ def _by_axes(build: Build, root: Node) -> Node:
 
     def new(u: Node, src: list[Node]) -> Node:
         same = _like(build, u, src)
-        if u.op is not Op.REDUCE or len(src) == 1 or not all(map(_is_counted, src[1:])):
+        if (
+            u.op is not Op.REDUCE
+            or len(src) == 1
+            or not all(r.src[0].op is Op.CONST and bound(r) > 0 for r in src[1:])
+        ):
             return same
         arg, count = arg_of(u, ReduceArg), len(src) - 1
         axes = (*range(count), *(axis + count for axis in arg.axes))
@@ -191,11 +195,6 @@ def _by_axes(build: Build, root: Node) -> Node:
         return build(Op.RESHAPE, folded, shape_node(build, u.shape))
 
     return rebuild(root, new)
-
-
-def _is_counted(r: Node) -> bool:
-    """Whether a RANGE has a CONST bound of 1 or more."""
-    return r.src[0].op is Op.CONST and bound(r) > 0
 
 
 def _put(build: Build, root: Node, old: Node, value: Node) -> Node:

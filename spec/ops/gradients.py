@@ -205,10 +205,6 @@ def reduce(build: Build, u: Node, g: Node) -> Parts:
     return (_FOLDS[arg.op](build, u, g),)
 
 
-def _of_sum(build: Build, u: Node, g: Node) -> Node:
-    return build(Op.EXPAND, g, shape_node(build, u.src[0].shape))
-
-
 def _of_max(build: Build, u: Node, g: Node) -> Node:
     """Equal shares to the elements that are the maximum, or for MIN the minimum."""
     (t,) = u.src
@@ -234,7 +230,7 @@ def _of_product(build: Build, u: Node, g: Node) -> Node:
 
 
 _FOLDS: dict[Op, Callable[[Build, Node, Node], Node]] = {
-    Op.ADD: _of_sum,
+    Op.ADD: lambda build, u, g: build(Op.EXPAND, g, shape_node(build, u.src[0].shape)),
     Op.MAX: _of_max,
     Op.MIN: _of_max,
     Op.MUL: _of_product,

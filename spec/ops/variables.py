@@ -11,7 +11,7 @@ from uop.spec.properties import dtype, min_max, shape
 from uop.spec.registry import Constraint, OpDef, define
 
 if TYPE_CHECKING:
-    from uop.spec.registry import Build, Node
+    from uop.spec.registry import Node
 
 
 def _no_variable(u: Node) -> str | None:
@@ -30,10 +30,6 @@ def _outside_range(u: Node) -> str | None:
     return f"[{found.min}, {found.max}] for [{wide.min}, {wide.max}]"
 
 
-def _value(build: Build, u: Node) -> Node:
-    return u.src[1]
-
-
 define(
     OpDef(
         Op.BIND,
@@ -43,7 +39,7 @@ define(
         dtype=dtype.of_src(1),
         shape=shape.scalar,
         min_max=min_max.of_src(1),
-        decomposition=_value,
+        decomposition=lambda build, u: u.src[1],
         constraints=(
             Constraint("BIND.c1", "the first operand is a PARAM with a range", _no_variable),
             Constraint("BIND.c2", "value is a ()-shaped index in that range", _outside_range),

@@ -14,7 +14,7 @@ from uop.spec.args import Device
 from uop.spec.dtype import DType
 from uop.spec.errors import UnsupportedError
 from uop.spec.frontend.evaluator import Held
-from uop.spec.frontend.trace_text import Trace
+from uop.spec.frontend.trace import Trace
 from uop.spec.frontend.values import contents
 from uop.spec.graph import all_replaced, inlined, slots_of
 from uop.spec.ops.names import Op

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from math import prod
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,12 +66,8 @@ def folded(op: Op, dtype: DType, profile: Profile, flat: Sets) -> Sets:
     rows = flat.map(lambda a: a.reshape(count, -1))
     step = max(PART // count, 1)
     cuts = [slice(start, start + step) for start in range(0, prod(shape), step)]
-    done = [_folded(op, dtype, profile, _columns(rows, cut)) for cut in cuts]
+    done = [_folded(op, dtype, profile, rows.map(itemgetter((slice(None), cut)))) for cut in cuts]
     return together(done, np.concatenate).map(lambda a: a.reshape(shape))
-
-
-def _columns(rows: Sets, cut: slice) -> Sets:
-    return rows.map(lambda a: a[:, cut])
 
 
 def _folded(op: Op, dtype: DType, profile: Profile, flat: Sets) -> Sets:
@@ -150,14 +147,6 @@ def _integer_fold(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
     return unless_wrapped(dtype, fits, lo, hi)
 
 
-def _float_sum(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
-    return sum_of(dtype, t)
-
-
-def _float_product(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
-    return product_of(dtype, t)
-
-
 def _float_maximum(op: Op, dtype: DType, profile: Profile, t: Terms) -> Sets:
     """Return the largest term; of equal zeros either one is accepted.
 
@@ -212,8 +201,8 @@ def _some(mask: Mask) -> Mask:
 
 
 FLOAT_FOLDS: dict[Op, Callable[[Op, DType, Profile, Terms], Sets]] = {
-    Op.ADD: _float_sum,
-    Op.MUL: _float_product,
+    Op.ADD: lambda op, dtype, profile, t: sum_of(dtype, t),
+    Op.MUL: lambda op, dtype, profile, t: product_of(dtype, t),
     Op.MAX: _float_maximum,
 }
 
