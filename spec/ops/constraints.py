@@ -43,14 +43,14 @@ def dtype_among(label: str, position: int, allowed: Sequence[DType]) -> Constrai
     return Constraint(label, lambda: f"operand {position} is one of: {names(allowed)}", broken)
 
 
-def has_value(label: str, position: int = 0) -> Constraint:
-    """The operand is not void (D-012)."""
+def has_value(label: str) -> Constraint:
+    """The first operand is not void (D-012)."""
 
     def broken(u: Node) -> str | None:
-        found = u.src[position]
+        found = u.src[0]
         return f"void, from {found.op.name}" if found.dtype is dtypes.void else None
 
-    return Constraint(label, f"operand {position} has a value", broken)
+    return Constraint(label, "operand 0 has a value", broken)
 
 
 def have_values(label: str) -> Constraint:

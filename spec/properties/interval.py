@@ -7,7 +7,7 @@ gives the range of the dtype (D-059).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -45,9 +45,8 @@ def full(dtype: DType) -> Interval:
     return Interval(dtype.min, dtype.max, dtype.is_float)
 
 
-def around(values: Iterable[Scalar], *, may_be_nan: bool = False) -> Interval:
-    kept = list(values)
-    return Interval(min(kept), max(kept), may_be_nan)
+def around(values: Sequence[Scalar]) -> Interval:
+    return Interval(min(values), max(values))
 
 
 def exact_or_range(dtype: DType, low: int, high: int) -> Interval:

@@ -21,14 +21,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 from uop.spec.case import ElementSet, FileCase, UopFile, decode_set, encode_set, outputs
 from uop.spec.conditions.clauses import undefined_labels
 from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.graph import slot_of, slots_of
-from uop.spec.latitude import STRICT, Profile
+from uop.spec.latitude import STRICT
 from uop.spec.nearest import did_you_mean
 from uop.spec.properties.symbolic import bind, is_variable, variables
 from uop.spec.registry import labels
@@ -36,7 +38,6 @@ from uop.spec.text.array import (
     COMPRESSED_FROM,
     PREFIX,
     RECIPES,
-    Array,
     compress,
     decode_array,
     decompress,
@@ -45,7 +46,7 @@ from uop.spec.text.array import (
 from uop.spec.text.codec import shown
 from uop.spec.text.literal import Line, Literal, Token, print_literal
 from uop.spec.text.profile_text import ProfileError, parse_profile
-from uop.spec.text.program import Scope, Unbuilt
+from uop.spec.text.program import Scope
 from uop.spec.text.reading import read_bytes
 from uop.spec.uop import UOp
 
@@ -138,46 +139,31 @@ _OPENS = ("case", "edition")
 class _Open:
     """The case that is being read."""
 
-    __slots__ = (
-        "accept", "comment", "expect", "id", "inputs", "invalid", "is_commentable", "line",
-        "profile", "rejected", "root", "scope", "undefined", "undefined_label",
-    )  # fmt: skip
+    __slots__ = ("case", "comment", "is_commentable", "line", "scope")
 
-    def __init__(self, name: str, line: int, scope: Scope) -> None:
-        self.id, self.line, self.scope = name, line, scope
-        self.root: UOp | None = None
-        self.inputs: dict[int, Array] = {}
-        self.expect: dict[int, Array] = {}
-        self.accept: dict[int, tuple[ElementSet, ...]] = {}
-        self.undefined = False
-        self.undefined_label = ""
-        self.invalid: str | None = None
-        self.rejected: Unbuilt | None = None
-        self.profile: Profile = STRICT
+    def __init__(self, name: str, line: int, scope: Scope, path: str) -> None:
+        self.case = FileCase(name, path=path)
+        self.line, self.scope = line, scope
         self.comment: list[str] = []
         self.is_commentable = True
 
-    def close(self, path: str) -> FileCase:
-        if self.invalid is None:
-            self.root = self.scope.root(self.line)
-        elif self.rejected is None:
-            message = f"expected the node that breaks {self.invalid}"
-            raise MalformedError(message, self.line, 1, path)
-        return FileCase(
-            self.id,
-            self.root,
-            self.inputs,
-            self.expect,
-            self.accept,
-            self.undefined,
-            self.invalid,
-            self.rejected,
-            self.profile,
-            "\n".join(self.comment),
-            self.undefined_label,
-            path,
-            self.scope.lines,
-        )
+    def set(self, **said: Any) -> None:
+        self.case = replace(self.case, **said)
+
+    def root(self, line: int) -> UOp:
+        """The root, which ends the program."""
+        if self.case.root is None:
+            self.set(root=self.scope.root(line))
+        return cast(UOp, self.case.root)
+
+    def close(self) -> FileCase:
+        invalid = self.case.invalid
+        if invalid is None:
+            self.root(self.line)
+        elif self.case.rejected is None:
+            message = f"expected the node that breaks {invalid}"
+            raise MalformedError(message, self.line, 1, self.case.path)
+        return replace(self.case, comment="\n".join(self.comment), lines=self.scope.lines)
 
 
 class _Reader:
@@ -207,7 +193,7 @@ class _Reader:
             (self._read_case if match[1] == "case" else self._read_edition)(name, number, column)
             return
         if self._open is None:
-            self._open = _Open("", number, self._scope(self._path))
+            self._open = _Open("", number, self._scope(self._path), self._path)
         self._open.is_commentable = False
         if match is None:
             self._read_node(self._open, text, number)
@@ -224,7 +210,8 @@ class _Reader:
 
     def _close(self) -> None:
         if self._open is not None:
-            self._cases[self._open.id] = self._open.close(self._path)
+            case = self._open.close()
+            self._cases[case.id] = case
             self._open = None
 
     def _read_comment(self, stripped: str) -> None:
@@ -239,7 +226,7 @@ class _Reader:
         if name in self._cases or "" in self._cases:
             found = f"the case {name} stands twice" if name in self._cases else "a case without ID"
             raise MalformedError(found, number, column, self._path)
-        self._open = _Open(name, number, self._scope(self._path))
+        self._open = _Open(name, number, self._scope(self._path), self._path)
 
     def _read_edition(self, name: str, number: int, column: int) -> None:
         if self._open is not None or self._cases or self._is_named:
@@ -254,8 +241,8 @@ class _Reader:
         except MalformedError as error:
             raise MalformedError(error.message, number, column, self._path) from None
 
-    def _read_node(self, case: _Open, text: str, number: int) -> None:
-        found = ""
+    def _read_node(self, opened: _Open, text: str, number: int) -> None:
+        found, case = "", opened.case
         if case.rejected is not None:
             found = f"expected the end of the case after the node that breaks {case.invalid}"
         elif case.root is not None:
@@ -263,26 +250,26 @@ class _Reader:
         if found:
             raise MalformedError(found, number, len(text) - len(text.lstrip()) + 1, self._path)
         if case.invalid is None:
-            case.scope.read_text(text, number)
+            opened.scope.read_text(text, number)
         else:
-            case.rejected = case.scope.read_unbuilt(Line(text, number, self._path))
+            opened.set(rejected=opened.scope.read_unbuilt(Line(text, number, self._path)))
 
-    def _read_profile(self, case: _Open, match: re.Match[str], number: int) -> None:
+    def _read_profile(self, opened: _Open, match: re.Match[str], number: int) -> None:
         try:
-            case.profile = parse_profile(match[2].partition(";")[0])
+            opened.set(profile=parse_profile(match[2].partition(";")[0]))
         except ProfileError as error:
             raise MalformedError(str(error), number, match.start(2) + 1, self._path) from None
 
-    def _read_directive(self, case: _Open, line: Line) -> None:
+    def _read_directive(self, opened: _Open, line: Line) -> None:
         word = line.next()
         if word.text in ("input", "expect", "accept"):
-            self._data_left -= _read_data(case, word.text, line, self._data_left)
+            self._data_left -= _read_data(opened, word.text, line, self._data_left)
         elif word.text == "undefined":
-            case.undefined = True
+            opened.set(undefined=True)
             if line.peek().kind == "word":
-                case.undefined_label = _known_label(line, undefined_labels())
+                opened.set(undefined_label=_known_label(line, undefined_labels()))
         elif word.text == "invalid":
-            case.invalid = _known_label(line, labels())
+            opened.set(invalid=_known_label(line, labels()))
         else:
             known = f"{', '.join(DIRECTIVES[:-1])} or {DIRECTIVES[-1]}"
             raise line.fail(f"expected %N, {known}, found {word}", word)
@@ -311,7 +298,7 @@ def _known_label(line: Line, known: Container[str]) -> str:
     return label.text
 
 
-def _read_data(case: _Open, name: str, line: Line, left: int) -> int:
+def _read_data(opened: _Open, name: str, line: Line, left: int) -> int:
     """Read `input`, `expect` or `accept`, with the dtype and shape of its node.
 
     Returns its bytes. MalformedError where these are more than are left for the file.
@@ -319,22 +306,18 @@ def _read_data(case: _Open, name: str, line: Line, left: int) -> int:
     token = line.peek()
     key = line.integer()
     line.need("=")
-    if case.root is None:
-        case.root = case.scope.root(line.number)
-    known = slots_of(case.root) if name == "input" else outputs(case.root)
+    root = opened.root(line.number)
+    known = slots_of(root) if name == "input" else outputs(root)
     if key not in known:
         what = "PARAM or BUFFER in slot" if name == "input" else "output"
         raise line.fail(f"the program has no {what} {key}", token)
-    seen: Mapping[str, Container[int]] = {
-        "input": case.inputs,
-        "expect": case.expect,
-        "accept": case.accept,
-    }
-    if key in seen[name]:
+    field = "inputs" if name == "input" else name
+    seen = getattr(opened.case, field)
+    if key in seen:
         raise line.fail(f"{name} {key} stands twice", token)
     start, u = line.peek(), known[key]
     if variables(u) and not is_variable(u):
-        u = _sized(case, u, line)
+        u = _sized(opened.case, u, line)
     is_packed = start.text.startswith((PREFIX, *RECIPES))
     size = math.prod(u.shape) * (POINTER if name == "accept" else u.dtype.itemsize)
     if is_packed:
@@ -348,14 +331,13 @@ def _read_data(case: _Open, name: str, line: Line, left: int) -> int:
             size += len(sets) * SIZE_OF_SET
             if len(sets) == 1:
                 _check_size(size, left, line, start)
-            case.accept[key] = _sets(sets, u)
-        elif name == "input":
-            case.inputs[key] = decode_array(line.literal("[]"), u.dtype, u.shape)
+            data: object = _sets(sets, u)
         else:
-            case.expect[key] = decode_array(line.literal("[]"), u.dtype, u.shape)
+            data = decode_array(line.literal("[]"), u.dtype, u.shape)
     except MalformedError as error:
         raise error if error.line else line.fail(error.message, start) from None
     _check_size(size, left, line, start)
+    opened.set(**{field: {**seen, key: data}})
     return size
 
 
@@ -366,7 +348,7 @@ def _check_size(size: int, left: int, line: Line, token: Token) -> None:
         raise line.fail(f"{said}, found {shown(size)} here and {MOST_DATA - left:,} above", token)
 
 
-def _sized(case: _Open, u: UOp, line: Line) -> UOp:
+def _sized(case: FileCase, u: UOp, line: Line) -> UOp:
     """A node with symbolic sizes, bound to the variables' values in the inputs above."""
     values = {}
     for variable in variables(u):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 
@@ -33,21 +34,20 @@ from uop.interpreter.numeric.enclosure import (
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.numeric.transcendental import power
 from uop.interpreter.values import either
-from uop.spec import latitude as lat
 from uop.spec.dtype import DType, FloatFormat
 from uop.spec.latitude import Profile, Ulp
 from uop.spec.ops.names import Op
-from uop.spec.registry import Node
+from uop.spec.registry import DECLARATIONS, Node
 
 
-def decided(op: Op, dtype: DType, latitude: Ulp, reals: Array, result: Sets, *x: Array) -> Sets:
-    """Return the accepted sets of single operands, exact also at the limits of the budget.
+def decided(op: Op, dtype: DType, reals: Array, result: Sets, *operands: Sets) -> Sets:
+    """Return the accepted sets; of single operands they are exact also at the limits of the budget.
 
     `reals` approximates the results. `result` is the set from that approximation: it may be too
     wide if a float lies next to a limit of the budget. A budget of half an ulp is not recomputed.
     """
-    budget = latitude.budget(dtype)
-    if 2 * budget == 1:
+    budget, x = _budget(op, dtype), [a.lo for a in operands]
+    if 2 * budget == 1 or not all(_single(a).all() for a in operands):
         return result
     doubt = doubtful(reals, result, float(budget), dtype)
     # A real that overflows every dtype leaves nothing to decide.
@@ -104,8 +104,7 @@ def reciprocal(dtype: DType, a: Sets) -> Sets:
     if _spans_zero(a).any():
         return united(*(reciprocal(dtype, side) for side in _sides_of_zero(a)))
     low, high = 1 / a.hi.astype(np.float64), 1 / a.lo.astype(np.float64)
-    result = _quotients(low, high, lat.RECIP, dtype)
-    result = _decided(Op.RECIP, dtype, lat.RECIP, low, result, a)
+    result = decided(Op.RECIP, dtype, low, _quotients(Op.RECIP, dtype, low, high), a)
     # The reciprocal of the largest value exceeds every budget, so none reaches across zero.
     zero = np.zeros_like(a.lo)
     lo = np.where(np.signbit(low), result.lo, order.upper(result.lo, zero))
@@ -141,9 +140,8 @@ def _sides_of_zero(s: Sets) -> tuple[Sets, Sets]:
 def sqrt(u: Node, profile: Profile, a: Sets) -> Sets:
     """Return square roots: of a zero the same zero, of a negative value NaN."""
     ends = np.sqrt(np.maximum(a.lo, 0).astype(np.float64)), np.sqrt(a.hi.astype(np.float64))
-    result = _budgeted(*ends, lat.SQRT, u.dtype)
     real = np.where(a.lo < 0, np.nan, ends[0])
-    result = _positive(_decided(u.op, u.dtype, lat.SQRT, real, result, a))
+    result = _positive(decided(u.op, u.dtype, real, _budgeted(u.op, u.dtype, *ends), a))
     zero = np.zeros_like(a.lo)
     minus = order.contains_negative_zero(a.lo, a.hi)
     hi = np.where(a.hi == 0, np.where(np.signbit(a.hi), -zero, zero), result.hi)
@@ -154,8 +152,7 @@ def sqrt(u: Node, profile: Profile, a: Sets) -> Sets:
 @accepts_floats(Op.EXP2)
 def exp2(u: Node, profile: Profile, a: Sets) -> Sets:
     ends = _at_ends(np.exp2, a, u.dtype)
-    result = _budgeted(*ends, lat.EXP2, u.dtype)
-    result = _positive(_decided(u.op, u.dtype, lat.EXP2, ends[0], result, a))
+    result = _positive(_within(u.op, u.dtype, *ends, a))
     exact = _single(a) & ((a.lo == 0) | (a.lo == -np.inf))
     return _with_nans(_where_exact(exact, *ends, result, u.dtype), a)
 
@@ -164,8 +161,7 @@ def exp2(u: Node, profile: Profile, a: Sets) -> Sets:
 def log2(u: Node, profile: Profile, a: Sets) -> Sets:
     """Return logarithms: of a zero -inf, of a negative value NaN."""
     ends = _at_ends(lambda x: np.log2(np.maximum(x, 0)), a, u.dtype)
-    result = _budgeted(*ends, lat.LOG2, u.dtype)
-    result = _decided(u.op, u.dtype, lat.LOG2, ends[0], result, a)
+    result = _within(u.op, u.dtype, *ends, a)
     result = _where_exact(_single(a) & (a.lo == 1), *ends, result, u.dtype)
     below = Sets(result.lo, result.hi, somewhere(a.lo < 0), somewhere(a.hi < 0))
     return _with_nans(below, result, a)
@@ -182,8 +178,7 @@ def sin(u: Node, profile: Profile, a: Sets) -> Sets:
         peak, trough = _turning_points(x_lo, x_hi)
         low = np.where(~single & trough, -1, low)
         high = np.where(~single & peak, 1, high)
-    result = _budgeted(low, high, lat.SIN, u.dtype)
-    result = _decided(u.op, u.dtype, lat.SIN, low, result, a)
+    result = _within(u.op, u.dtype, low, high, a)
     result = _where_exact(single & (a.lo == 0), x_lo, x_hi, result, u.dtype)
     only = np.isinf(a.lo) & single
     return _with_nans(Sets(result.lo, result.hi, somewhere(has_inf(a)), somewhere(only)), a)
@@ -203,8 +198,7 @@ def pow_(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     single = a.is_point() & b.is_point()
     open_ = ~single & np.signbit(a.lo)
     low, high = np.where(open_, -np.inf, low), np.where(open_, np.inf, high)
-    result = _budgeted(low, high, lat.POW, u.dtype)
-    result = _decided(u.op, u.dtype, lat.POW, low, result, a, b)
+    result = _within(u.op, u.dtype, low, high, a, b)
     special = single & _is_special_power(a.lo, b.lo)
     result = _where_exact(special, corners[0], corners[0], result, u.dtype)
     undefined = single & order.is_nan(corners[0])
@@ -223,9 +217,9 @@ def _at_ends(function: Callable[[Array], Array], a: Sets, dtype: DType) -> tuple
     return values[0], values[-1]
 
 
-def _quotients(low: Array, high: Array, latitude: Ulp, dtype: DType) -> Sets:
+def _quotients(op: Op, dtype: DType, low: Array, high: Array) -> Sets:
     """Return quotients within a budget; a zero is exact if it comes from a zero or an infinity."""
-    result = _budgeted(low, high, latitude, dtype)
+    result = _budgeted(op, dtype, low, high)
     return _where_exact((low == 0) & (low == high), low, high, result, dtype)
 
 
@@ -241,27 +235,27 @@ def _ratio(dtype: DType, a: Sets, b: Sets) -> Sets:
         across = np.signbit(y[0]) != np.signbit(y[1])
         y += [np.where(across, zero, y[0]) for zero in (-0.0, 0.0)]
     hull, lost = hull_of([i / j for i in x for j in y])
-    result = _quotients(hull.lo, hull.hi, lat.DIV, dtype)
+    result = _quotients(Op.DIV, dtype, hull.lo, hull.hi)
     undefined = (has_zero(a) & has_zero(b)) | (has_inf(a) & has_inf(b))
     nan = either(result.nan, somewhere(undefined))
     return Sets(result.lo, result.hi, nan, either(result.only, somewhere(lost)))
 
 
-def _budgeted(low: Array, high: Array, latitude: Ulp, dtype: DType) -> Sets:
-    """Return the floats within the op's budget of the reals from `low` to `high`."""
-    budget = latitude.budget(dtype)
+def _budget(op: Op, dtype: DType) -> Fraction:
+    return cast(Ulp, DECLARATIONS[op].latitude).budget(dtype)
+
+
+def _within(op: Op, dtype: DType, low: Array, high: Array, *operands: Sets) -> Sets:
+    """Return the floats within the budget of the reals from `low` to `high`."""
+    return decided(op, dtype, low, _budgeted(op, dtype, low, high), *operands)
+
+
+def _budgeted(op: Op, dtype: DType, low: Array, high: Array) -> Sets:
+    """Return the floats within about the budget of the reals from `low` to `high`."""
+    budget = _budget(op, dtype)
     if 2 * budget == 1:
         return Sets(low.astype(np.float64), high.astype(np.float64))
     return within_budget(low, high, float(budget), dtype)
-
-
-def _decided(
-    op: Op, dtype: DType, latitude: Ulp, reals: Array, result: Sets, *operands: Sets
-) -> Sets:
-    """Return the sets with exact limits of the budget where each operand is a single value."""
-    if not all(_single(a).all() for a in operands):
-        return result
-    return decided(op, dtype, latitude, reals, result, *(a.lo for a in operands))
 
 
 def _positive(s: Sets) -> Sets:
