@@ -52,7 +52,6 @@ def with_numbers(root: UOp, inputs: Mapping[int, Given]) -> tuple[UOp, Mapping[i
 
 @kept_with_root
 def _takes_numbers(root: UOp) -> bool:
-    """Return whether a program has variables."""
     return any(u.op is Op.BIND or is_variable(u) for u in root.toposort())
 
 

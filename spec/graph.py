@@ -187,7 +187,6 @@ def written_by(call: UOp) -> list[int]:
 
 @kept_with_root
 def _slots_written(body: UOp) -> list[int]:
-    """The slots of the PARAMs that a kernel writes to."""
     bases = dict.fromkeys(base_of(u.src[0]) for u in body.toposort() if u.declaration.is_write)
     return [slot_of(base) for base in bases if base.op is Op.PARAM]
 

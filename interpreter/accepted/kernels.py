@@ -201,7 +201,6 @@ class AcceptedValues:
         cells.add(place, sets, partial(folded, Op.ADD, dtype, self._profile))
 
     def _either(self, u: UOp, gate: Accepted, true: Sets, false: Sets) -> Sets:
-        """Choose by the gate of an access."""
         rank = len(u.src[0].shape)
         operands = (_spread(gate), true, false)
         wide = self._raised(operands, (len(u.src[2].shape), rank, rank), rank)

@@ -214,7 +214,6 @@ def _law(u: Node) -> Op | None:
 
 
 def _are_opposite(u: Node, op: Op) -> bool:
-    """Return whether one operand is `op` applied to the other one."""
     a, b = u.src
     return any(x.op is op and x.src[0] is y for x, y in ((a, b), (b, a)))
 

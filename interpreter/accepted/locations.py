@@ -129,7 +129,6 @@ class AcceptedMemory:
         }
 
     def _taken(self, base: UOp, numbers: Value) -> Sets:
-        """Return the sets with these numbers."""
         stored = together(self._stored[base], lambda parts: np.concatenate(parts))
         if len(stored.lo) == 0:
             stored = Sets(np.zeros(1, stored.lo.dtype), np.zeros(1, stored.lo.dtype))
@@ -156,7 +155,6 @@ def _is_certain(s: Sets) -> bool:
 
 
 def _possible(gate: Accepted) -> Value:
-    """Return where a gate may be true."""
     return Value(gate.spread.hi, gate.spread.invalid, gate.spread.any)
 
 

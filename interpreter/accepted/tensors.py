@@ -189,7 +189,6 @@ class AcceptedValues:
 
 
 def _results(u: UOp, profile: Profile, operands: list[Sets]) -> Sets:
-    """Apply the set rule of an op."""
     if u.op in MOVES:
         return MOVES[u.op](u, *operands)
     if u.op is Op.SLICE:

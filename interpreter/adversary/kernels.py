@@ -52,7 +52,6 @@ def member(s: Sets, reference: Array, random: np.random.Generator) -> Array:
 
 
 def _one_interval(s: Sets, random: np.random.Generator) -> Sets:
-    """Select one interval of each set."""
     one, *others = intervals(s)
     for other in others:
         one = chosen(random.random(s.lo.shape) < 0.5, one, other)

@@ -71,7 +71,6 @@ class Place:
 
 
 def _first_unwritten(never: Mask, place: Place) -> str:
-    """Name the first element that nobody wrote."""
     at = np.argwhere(np.broadcast_to(never, np.broadcast_shapes(never.shape, place.shape)))[0]
     positions = np.broadcast_to(place.positions, np.broadcast_shapes(never.shape, place.shape))
     return f"element {int(positions[tuple(at)])}"

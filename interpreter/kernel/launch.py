@@ -332,7 +332,6 @@ class Kernel(Generic[V]):
         self.memory.note(u, memory, place)
 
     def _at(self, location: UOp, gate: Mask | None) -> tuple[Buffer | Registers, Place]:
-        """Find the memory and the positions of a location."""
 
         def index(i: UOp) -> Value:
             return self._domain.certain(self._of(i), "an index")

@@ -329,7 +329,6 @@ class LaunchMemory:
         return total if gate is None else np.where(gate, total, 0)
 
     def _group(self) -> Array:
-        """Number the workgroups."""
         number: Array = np.zeros((1,) * self._lanes.count, np.int64)
         for axis in self._axes:
             if axis.kind is Kind.GROUP:

@@ -140,7 +140,6 @@ class _Devices:
         return Sharded(u.device, None, parts)
 
     def _on_devices(self, u: UOp) -> Sharded:
-        """Return a value on each of its devices."""
         parts = [self._run(self._local(u, u.device, k), k) for k in range(_count(u.device))]
         return Sharded(u.device, u.axis, tuple(cast("list[Value]", parts)))
 

@@ -223,7 +223,6 @@ def _sizes(numbers: UOp) -> tuple[int | UOp, ...]:
 
 
 def _computed(op: Op, a: int | UOp, b: int | UOp) -> int | UOp:
-    """The sum or the difference of two sizes."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b if op is Op.ADD else a - b
     if b == 0:
@@ -324,7 +323,6 @@ def read_buffer(reading: Reading, src: Src, arg: b.SizeArg) -> UOp:
 
 
 def _identity(name: UOp) -> int:
-    """The slot of a UNIQUE or LUNIQUE."""
     return arg_of(name, args.UniqueArg).id + (LOCAL_SLOTS if name.op is Op.LUNIQUE else 0)
 
 

@@ -165,7 +165,6 @@ class _Reverse:
         return [self._gradients.get(t) for t in self._targets]
 
     def _between(self, order: list[UOp]) -> set[UOp]:
-        """The float nodes that depend on a target."""
         found: set[UOp] = set()
         targets = set(self._targets)
         for u in order:

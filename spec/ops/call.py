@@ -62,7 +62,6 @@ def _spelled(u: Node) -> str:
 
 
 def _in_range(argument: Node, param: Node) -> bool:
-    """Check that the argument for a variable lies in its range."""
     if arg_of(param, ParamArg).min is None:
         return True
     wide, found = param.min_max, argument.min_max

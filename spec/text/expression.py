@@ -300,7 +300,6 @@ class _Reader:
         return self._call(name.upper(), token)
 
     def _items(self, closing: str) -> list[_Open]:
-        """Parse values up to and including the closing mark."""
         return self._until(closing, partial(self.binary, 0))
 
     def _until(self, closing: str, read: Callable[[], T]) -> list[T]:
@@ -437,7 +436,6 @@ class _Reader:
             raise self._fail(str(error).replace(text, cut(text)), number.column) from None
 
     def _unknown(self, name: str) -> str:
-        """The error for an unknown name, with similar names."""
         known = [*NAMED_DTYPES, *(op.lower() for op in self._scope.names), *WORDS]
         near = get_close_matches(name.lower(), known, 1, 0.7)
         said = f"{cut(name)!r} is neither a dtype nor an op"

@@ -91,7 +91,6 @@ class _Nest:
     def _within(
         self, ranges: Iterable[UOp], body: UOp, around: frozenset[UOp], head: str = ""
     ) -> None:
-        """A block inside of loops."""
         self._line(f"{head}for {', '.join(map(self._loop, ranges))}:")
         self._depth += 1
         self._block(body.toposort(), around | frozenset(ranges))

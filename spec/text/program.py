@@ -393,7 +393,6 @@ def _float_const(token: Token, known: Collection[DType], line: Line) -> UOp:
 
 
 def _bracketed(line: Line, read: Callable[[], T]) -> list[T]:
-    """Parse items in brackets."""
     line.need("[")
     found: list[T] = []
     while not line.at("]"):
@@ -410,7 +409,6 @@ def _size(line: Line) -> str:
 
 
 def _check_derived(scope: Scope, line: Line, u: UOp) -> None:
-    """Parse the derived part and compare it with the derived properties."""
     line.need(":")
     start = line.peek()
     dtype = line.need_kind("word", "a dtype").text

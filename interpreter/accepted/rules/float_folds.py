@@ -86,7 +86,6 @@ def product_limits(factors: Array, roundings: int, p: int) -> tuple[int, int, in
 
 
 def _integers(x: Array) -> tuple[list[int], list[int]]:
-    """Return the significands and exponents of floats as integers."""
     significand, exponent = np.frexp(x)
     return np.ldexp(significand, 53).astype(np.int64).tolist(), (exponent - 53).tolist()
 

@@ -212,7 +212,6 @@ def _ends(a: Sets) -> tuple[Array, ...]:
 
 
 def _at_ends(function: Callable[[Array], Array], a: Sets, dtype: DType) -> tuple[Array, Array]:
-    """Compute a function at both ends, in a wider dtype."""
     values = [function(end.astype(wide_storage(dtype))) for end in _ends(a)]
     return values[0], values[-1]
 
@@ -294,7 +293,6 @@ def _single(a: Sets) -> Mask:
 
 
 def _with_nans(result: Sets, *operands: Sets) -> Sets:
-    """Add the NaNs of the operands to a result."""
     nan = either(result.nan, *(s.nan for s in operands))
     return Sets(result.lo, result.hi, nan, either(result.only, *(s.only for s in operands)))
 
