@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
+
+import numpy as np
 
 from uop.interpreter.accepted.apply import elementwise
 from uop.interpreter.accepted.cells import SetCells
 from uop.interpreter.accepted.kernels import launch_accepted
 from uop.interpreter.accepted.locations import AcceptedMemory
 from uop.interpreter.accepted.result import Accepted, as_output, narrowed, widens
-from uop.interpreter.accepted.rules.folds import Trees, reduce
-from uop.interpreter.accepted.sets import Sets
-from uop.interpreter.kernel.buffers import Addresses, Buffer
-from uop.interpreter.tensor.evaluation import ARRAYS, Evaluation
-from uop.interpreter.values import Value
-from uop.spec.latitude import Profile
-from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS
-
-if TYPE_CHECKING:
-    from uop.spec.uop import UOp
-
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
-import numpy as np
-
 from uop.interpreter.accepted.rules.choices import where
-from uop.interpreter.accepted.sets import together, without
+from uop.interpreter.accepted.rules.folds import Trees, reduce
+from uop.interpreter.accepted.sets import Sets, together, without
+from uop.interpreter.kernel.buffers import Addresses, Buffer
 from uop.interpreter.rules.movement import checked_index, outside_pad
 from uop.interpreter.rules.table import RULES
+from uop.interpreter.tensor.evaluation import ARRAYS, Evaluation
 from uop.interpreter.tensor.masks import over_result
-from uop.interpreter.values import either
+from uop.interpreter.values import Value, either
 from uop.spec.args import PadArg, PadFill, ReplicatedArg, arg_of
 from uop.spec.conditions.clauses import undefined
-from uop.spec.latitude import STRICT
+from uop.spec.latitude import STRICT, Profile
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
