@@ -12,19 +12,10 @@ from typing import cast
 import numpy as np
 
 # The rules enter their tables on import.
-from uop.interpreter.accepted import liberties, order
+from uop.interpreter.accepted import liberties, order, sets
 from uop.interpreter.accepted.rules import choices, floats, integers, reals  # noqa: F401
 from uop.interpreter.accepted.rules.table import ACCEPTED_SET, FLOAT_RULES, INT_RULES, SetRule
-from uop.interpreter.accepted.sets import (
-    Sets,
-    intervals,
-    nan_alone,
-    numbers,
-    points,
-    somewhere,
-    together,
-    united,
-)
+from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.numeric.storage import Mask, constant, parts
 from uop.interpreter.tensor import masks
 from uop.interpreter.values import Value, either
@@ -60,7 +51,7 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
         done = [
             _taken(rule, u, profile, [s.map(itemgetter(cut)) for s in operands]) for cut in cuts
         ]
-        flat = together([s.map(np.ravel) for s in done], np.concatenate)
+        flat = sets.together([s.map(np.ravel) for s in done], np.concatenate)
         result = flat.map(lambda a: a.reshape(shape))
     else:
         result = _taken(rule, u, profile, operands)
@@ -70,7 +61,7 @@ def elementwise(u: Node, profile: Profile, *operands: Sets) -> Sets:
             any=either(result.any, *(s.any for s in operands)),
             invalid=either(result.invalid, *(s.invalid for s in operands)),
         )
-    result = nan_alone(result)
+    result = sets.nan_alone(result)
     return result if u.shape else result.map(lambda a: a.reshape(()))
 
 
@@ -91,12 +82,12 @@ def _applied(rule: SetRule, u: Node, profile: Profile, operands: Sequence[Sets])
     if u.op is Op.WHERE or (u.op is Op.BITCAST and u.dtype.itemsize > u.src[0].dtype.itemsize):
         return rule(u, profile, *operands)
     sources = zip(operands, u.src, strict=False)
-    parts = [intervals(s) if v.dtype.is_float else numbers(s) for s, v in sources]
+    parts = [sets.intervals(s) if v.dtype.is_float else sets.numbers(s) for s, v in sources]
     if not 1 < prod(map(len, parts)) <= MOST_COMBINATIONS:
         return rule(u, profile, *operands)
     results = [rule(u, profile, *combination) for combination in product(*parts)]
     opened = either(*(r.any for r in results))
-    return replace(united(*results), any=opened, invalid=results[0].invalid)
+    return replace(sets.united(*results), any=opened, invalid=results[0].invalid)
 
 
 def rule_of(op: Op, on_floats: bool) -> SetRule:
@@ -117,8 +108,8 @@ def _of_reference(u: Node, profile: Profile, *operands: Sets) -> Sets:
     """
     wide = np.logical_or.reduce([~_is_known(s) for s in operands])
     value = masks.elementwise(cast(UOp, u), *(Value(s.lo) for s in operands))
-    result = points(value, u.dtype.is_float)
-    return replace(result, any=either(result.any, somewhere(wide)))
+    result = sets.points(value, u.dtype.is_float)
+    return replace(result, any=either(result.any, sets.somewhere(wide)))
 
 
 def _is_known(s: Sets) -> Mask:
@@ -142,11 +133,11 @@ def _or_decomposed(u: Node, profile: Profile, operands: Sequence[Sets], own: Set
     nodes = (v for v in written.toposort() if v not in done and v.dtype is not dtypes.index)
     for v in nodes:
         if isinstance(v.arg, ConstArg):
-            done[v] = points(Value(constant(v.arg.bits, v.dtype)), v.dtype.is_float)
+            done[v] = sets.points(Value(constant(v.arg.bits, v.dtype)), v.dtype.is_float)
         elif v.declaration.is_elementwise:
             done[v] = elementwise(v, profile, *(done[s] for s in v.src))
         else:
             # A constant that is the same everywhere is one element: it broadcasts where it is used.
             done[v] = done[v.src[0]]
     other = done[written]
-    return replace(united(own, other), any=either(own.any, other.any))
+    return replace(sets.united(own, other), any=either(own.any, other.any))

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import numpy as np
 
-from uop.interpreter.footprint import check_kernel, check_values, current_meter
+from uop.interpreter import footprint
+from uop.interpreter.kernel import domain
 from uop.interpreter.kernel import schedule as plan
 from uop.interpreter.kernel.buffers import Addresses, Buffer, Buffers, Place, Registers
-from uop.interpreter.kernel.domain import MEANINGS, Access, Arrays, Domain, folded
 from uop.interpreter.kernel.lanes import Kind, Lanes, lanes_of, need_whole_warps
 from uop.interpreter.kernel.memory import CarriedError, LaunchMemory, refuse_open
-from uop.interpreter.kernel.schedule import Branch, Loop, Term, bound, has_fixed_bound
 from uop.interpreter.numeric.storage import MOST_AXES, Array, Mask, constant
 from uop.interpreter.rules.codegen import custom_function_of, meaning_of
 from uop.interpreter.rules.reduce import identity
@@ -42,7 +41,7 @@ def run_program(
     root: UOp,
     inputs: Mapping[UOp, Value],
     observe: Observer | None = None,
-    make: Make[Value] = Arrays,
+    make: Make[Value] = domain.Arrays,
 ) -> dict[int, Value]:
     """Run the CALLs of a SINK in order; return the contents of every written BUFFER by slot."""
     buffers = Buffers(inputs)
@@ -54,7 +53,7 @@ def run_program(
 def calls_of(root: UOp, buffers: Buffers) -> Iterator[tuple[UOp, list[Buffer]]]:
     """Yield the body and the arguments of each CALL of a SINK, in order."""
     order = outside(root)
-    check_values(order, outside_bodies)
+    footprint.check_values(order, outside_bodies)
     for u in order:
         if u.op is Op.CALL:
             yield u.src[0], [buffers.of_argument(a) for a in u.src[1:]]
@@ -116,7 +115,7 @@ def _number(meta: UOp) -> Array:
 
 
 V = TypeVar("V")
-Make = Callable[["UOp", Lanes], Domain[V]]
+Make = Callable[["UOp", Lanes], domain.Domain[V]]
 """Makes the domain of a launch from its body and lanes."""
 
 
@@ -144,8 +143,8 @@ class Kernel(Generic[V]):
         if self._lanes.count > MOST_AXES:
             found = f"{self._lanes.count} parallel ranges of at most {MOST_AXES}"
             raise lacking("CALL.n3", found, body)
-        check_kernel(schedule.order, self._lanes.axes)
-        self._meter = current_meter()
+        footprint.check_kernel(schedule.order, self._lanes.axes)
+        self._meter = footprint.current_meter()
         if self._meter is not None:
             self._meter.spend(sum(a.size for a in self._lanes.axes))
         self._domain = make(body, self._lanes)
@@ -167,11 +166,11 @@ class Kernel(Generic[V]):
     def _run(self, items: plan.Items) -> None:
         for item in items:
             try:
-                if isinstance(item, Loop):
+                if isinstance(item, plan.Loop):
                     self._loop(item)
-                elif isinstance(item, Branch):
+                elif isinstance(item, plan.Branch):
                     self._branch(item)
-                elif isinstance(item, Term):
+                elif isinstance(item, plan.Term):
                     self._terms.setdefault(item.fold, []).append(
                         (self._of(item.fold.src[0]), self._active)
                     )
@@ -180,14 +179,14 @@ class Kernel(Generic[V]):
             except (UndefinedError, LackingError, MemoryError) as error:
                 raise located(error, _node_of(item)) from None
 
-    def _branch(self, branch: Branch) -> None:
+    def _branch(self, branch: plan.Branch) -> None:
         gate = self._domain.certain(self._of(branch.gate), "the gate of an IF")
         self._only_where(_certain(gate, self._active, "IF.u2"), branch.items)
 
-    def _loop(self, loop: Loop) -> None:
+    def _loop(self, loop: plan.Loop) -> None:
         counter = loop.range
-        if has_fixed_bound(counter):
-            for position in range(bound(counter)):
+        if plan.has_fixed_bound(counter):
+            for position in range(plan.bound(counter)):
                 self._values[counter] = self._counted(counter, position)
                 self._run(loop.items)
         else:
@@ -217,9 +216,9 @@ class Kernel(Generic[V]):
     def _forget(self, items: plan.Items) -> None:
         """Drop the values that a block has computed: they end with it."""
         for item in items:
-            if isinstance(item, Loop | Branch):
+            if isinstance(item, plan.Loop | plan.Branch):
                 self._forget(item.items)
-            elif not isinstance(item, Term):
+            elif not isinstance(item, plan.Term):
                 self._values.pop(item, None)
 
     def _step(self, u: UOp) -> None:
@@ -258,14 +257,14 @@ class Kernel(Generic[V]):
             return self._domain.lift(u, Value(self._lanes.along(axis)))
         if u.op is Op.GETADDR:
             return self._domain.lift(u, self._address(u))
-        if u.op not in MEANINGS and not u.declaration.is_elementwise:
+        if u.op not in domain.MEANINGS and not u.declaration.is_elementwise:
             raise lacking("CALL.n4", f"{u.op.name} in a kernel", u)
         if u.op is Op.REDUCE:
             if u in self._terms:
-                return folded(self._domain, u, self._terms.pop(u))
+                return domain.folded(self._domain, u, self._terms.pop(u))
             if self._is_list and any(r not in self._lanes.axis_of for r in u.src[1:]):
                 raise lacking("REDUCE.n1", "a RANGE that is a loop of its LINEAR", u)
-            if any(r not in self._lanes.axis_of or bound(r) == 0 for r in u.src[1:]):
+            if any(r not in self._lanes.axis_of or plan.bound(r) == 0 for r in u.src[1:]):
                 nothing = identity(arg_of(u, ReduceArg).op, u.dtype)
                 return self._domain.lift(u, Value(np.broadcast_to(nothing, u.shape)))
         if u.op is Op.WMMA:
@@ -323,8 +322,8 @@ class Kernel(Generic[V]):
             self._note(u, memory, place)
             self._domain.add(self._access(u, memory, place), value)
 
-    def _access(self, u: UOp, memory: Buffer | Registers, place: Place) -> Access[V]:
-        return Access(u, memory, place, self._of(u.src[2]) if len(u.src) > 2 else None)
+    def _access(self, u: UOp, memory: Buffer | Registers, place: Place) -> domain.Access[V]:
+        return domain.Access(u, memory, place, self._of(u.src[2]) if len(u.src) > 2 else None)
 
     def _note(self, u: UOp, memory: Buffer | Registers, place: Place) -> None:
         if self._meter is not None:
@@ -357,8 +356,8 @@ def _certain(value: Value, active: Mask | None, label: str) -> Mask:
 
 
 def _node_of(item: plan.Item) -> UOp:
-    if isinstance(item, Loop):
+    if isinstance(item, plan.Loop):
         return item.range
-    if isinstance(item, Term):
+    if isinstance(item, plan.Term):
         return item.fold
-    return item.gate if isinstance(item, Branch) else item
+    return item.gate if isinstance(item, plan.Branch) else item

@@ -8,18 +8,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from uop.spec import args
 from uop.spec import latitude as lat
-from uop.spec.args import (
-    AllReduceArg,
-    Arg,
-    LanesArg,
-    PlaceArg,
-    PtrAddArg,
-    StageArg,
-    UniqueArg,
-    Unit,
-    arg_of,
-)
+from uop.spec.args import Arg, arg_of
 from uop.spec.dtype import VALUES, dtypes
 from uop.spec.ops import expansion
 from uop.spec.ops.constraints import distinct_devices, has_value
@@ -41,11 +32,11 @@ SECTION = "extension"
 
 def _lanes(u: Node) -> int:
     """The number of positions of the axes of an UNROLL or CONTRACT."""
-    return math.prod(arg_of(u, LanesArg).factors)
+    return math.prod(arg_of(u, args.LanesArg).factors)
 
 
 def _wrong_axes(u: Node) -> str | None:
-    arg = arg_of(u, LanesArg)
+    arg = arg_of(u, args.LanesArg)
     fine = len(arg.axes) == len(arg.factors) == len(set(arg.axes)) and all(arg.factors)
     return None if fine and min(arg.factors, default=1) > 0 else f"{arg.axes} x {arg.factors}"
 
@@ -87,7 +78,7 @@ def _staged(u: Node) -> Shape:
 
 @says("that of the arg, else that of the first operand that has one")
 def _staged_on(u: Node) -> Device:
-    return arg_of(u, StageArg).device or device.first_that_has_one(u)
+    return arg_of(u, args.StageArg).device or device.first_that_has_one(u)
 
 
 def _no_pointer(u: Node) -> str | None:
@@ -107,7 +98,7 @@ def _wrong_offset(u: Node) -> str | None:
 
 def _between_elements(u: Node) -> str | None:
     at, size = u.src[1].min_max, u.src[0].dtype.itemsize
-    if arg_of(u, PtrAddArg).unit is Unit.BYTES and at and at.is_single and at.min % size:
+    if arg_of(u, args.PtrAddArg).unit is args.Unit.BYTES and at and at.is_single and at.min % size:
         return f"{at.min} bytes for elements of {size}"
     return None
 
@@ -127,7 +118,7 @@ def _one_shard(u: Node) -> Shape:
 
 @says("that of the arg")
 def _named_device(u: Node) -> Device:
-    return arg_of(u, AllReduceArg, PlaceArg).device
+    return arg_of(u, args.AllReduceArg, args.PlaceArg).device
 
 
 def _no_device(u: Node) -> str | None:
@@ -136,7 +127,7 @@ def _no_device(u: Node) -> str | None:
 
 
 def _negative(u: Node) -> str | None:
-    found = arg_of(u, UniqueArg).id
+    found = arg_of(u, args.UniqueArg).id
     return None if found >= 0 else str(found)
 
 
@@ -202,7 +193,7 @@ _value(
     Constraint("UNROLL.c2", "axes are distinct, each with a factor of 1 or more", _wrong_axes),
     Constraint("UNROLL.c3", "v is a vector or a scalar", _wrong_vector),
     Constraint("UNROLL.c4", "the factors divide the lanes of v, which are some", _lanes_left),
-    arg=LanesArg,
+    arg=args.LanesArg,
     shape=_unrolled,
     axis=axis.null,
 )
@@ -213,7 +204,7 @@ _value(
     has_value("CONTRACT.c1"),
     Constraint("CONTRACT.c2", "axes are distinct, each with a factor of 1 or more", _wrong_axes),
     Constraint("CONTRACT.c3", "x is a vector or a scalar", _wrong_vector),
-    arg=LanesArg,
+    arg=args.LanesArg,
     shape=_contracted,
     axis=axis.null,
     decomposition=expansion.contract,
@@ -225,8 +216,8 @@ _value(
     has_value("STAGE.c1"),
     Constraint("STAGE.c2", "operands after x are RANGEs up to a CONST", _no_loop),
     distinct_devices("STAGE.c3", _staged_on),
-    arg=StageArg,
-    default_arg=StageArg(),
+    arg=args.StageArg,
+    default_arg=args.StageArg(),
     shape=_staged,
     device=_staged_on,
     axis=axis.null,
@@ -239,7 +230,7 @@ _value(
     Constraint("PTRADD.c1", "ptr is a flat location, or an element of one", _no_pointer),
     Constraint("PTRADD.c2", "the offset is a ()-shaped integer", _wrong_offset),
     Constraint("PTRADD.c3", "bytes are those of whole elements", _between_elements),
-    arg=PtrAddArg,
+    arg=args.PtrAddArg,
     shape=shape.scalar,
     addrspace=addrspace.of_first,
     axis=axis.null,
@@ -253,7 +244,7 @@ _value(
     Constraint("ALLREDUCE.c2", "T is sharded along axis 0", _no_shards),
     Constraint("ALLREDUCE.c3", "a device is given", _no_device),
     distinct_devices("ALLREDUCE.c4", _named_device),
-    arg=AllReduceArg,
+    arg=args.AllReduceArg,
     shape=_one_shard,
     device=_named_device,
     min_max=min_max.range_of_dtype,
@@ -263,19 +254,19 @@ _value(
 _name(
     Op.UNIQUE,
     "A number that distinguishes memories.",
-    UniqueArg,
+    args.UniqueArg,
     Constraint("UNIQUE.c1", "the id is 0 or more", _negative),
 )
 _name(
     Op.LUNIQUE,
     "A number that distinguishes the memories of one body.",
-    UniqueArg,
+    args.UniqueArg,
     Constraint("LUNIQUE.c1", "the id is 0 or more", _negative),
 )
 _name(
     Op.DEVICE,
     "The name of a device, or of several.",
-    PlaceArg,
+    args.PlaceArg,
     Constraint("DEVICE.c1", "a device is given", _no_device),
     distinct_devices("DEVICE.c2", _named_device),
 )

@@ -14,24 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uop.interpreter.accepted import order
+from uop.interpreter.accepted import order, sets
 from uop.interpreter.accepted.liberties import flushed, is_relaxed, read_terms, within
 from uop.interpreter.accepted.rules.budget import wide_storage
 from uop.interpreter.accepted.rules.float_folds import Terms, product_of, sum_of
 from uop.interpreter.accepted.rules.floats import either_zero, negative
 from uop.interpreter.accepted.rules.integers import SAFE, unless_wrapped
-from uop.interpreter.accepted.sets import (
-    Sets,
-    chosen,
-    intervals,
-    nan_alone,
-    signalling,
-    somewhere,
-    together,
-    union,
-    united,
-    without,
-)
+from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.numeric.storage import PART, Mask
 from uop.interpreter.rules.reduce import fold, identity, terms_first
 from uop.interpreter.values import either
@@ -67,14 +56,14 @@ def folded(op: Op, dtype: DType, profile: Profile, flat: Sets) -> Sets:
     step = max(PART // count, 1)
     cuts = [slice(start, start + step) for start in range(0, prod(shape), step)]
     done = [_folded(op, dtype, profile, rows.map(itemgetter((slice(None), cut)))) for cut in cuts]
-    return together(done, np.concatenate).map(lambda a: a.reshape(shape))
+    return sets.together(done, np.concatenate).map(lambda a: a.reshape(shape))
 
 
 def _folded(op: Op, dtype: DType, profile: Profile, flat: Sets) -> Sets:
     if len(flat.lo) == 0:
         nothing = np.broadcast_to(identity(op, dtype), flat.lo.shape[1:])
         return Sets(nothing, nothing)
-    opened = without(flat.any, flat.invalid)
+    opened = sets.without(flat.any, flat.invalid)
     flushes = dtype in profile.ftz
     terms = _without_absent(op, dtype, flushed(flat, dtype) if flushes else flat)
     rule = FLOAT_FOLDS[op] if dtype.is_float else _integer_fold
@@ -86,23 +75,23 @@ def _folded(op: Op, dtype: DType, profile: Profile, flat: Sets) -> Sets:
         result.hi,
         result.nan,
         result.only,
-        any=None if opened is None else somewhere(np.asarray(opened.any(axis=0))),
+        any=None if opened is None else sets.somewhere(np.asarray(opened.any(axis=0))),
         gaps=result.gaps,
     )
-    return nan_alone(result)
+    return sets.nan_alone(result)
 
 
 def _without_absent(op: Op, dtype: DType, flat: Sets) -> Terms:
     """Replace absent terms by the identity, and count the present ones of each fold."""
     if flat.invalid is None:
         count = np.asarray(len(flat.lo))
-        loud = signalling(flat)
+        loud = sets.signalling(flat)
         return Terms(flat.lo, flat.hi, flat.nan, flat.only, count, loud, flat.gaps)
     absent = flat.invalid
     neutral = np.full_like(flat.lo, identity(op, dtype))
-    present = chosen(absent, Sets(neutral, neutral), replace(flat, any=None, invalid=None))
+    present = sets.chosen(absent, Sets(neutral, neutral), replace(flat, any=None, invalid=None))
     count = len(flat.lo) - absent.sum(axis=0)
-    loud = signalling(present)
+    loud = sets.signalling(present)
     return Terms(present.lo, present.hi, present.nan, present.only, count, loud, present.gaps)
 
 
@@ -122,7 +111,7 @@ def _with_flushed_parts(op: Op, dtype: DType, t: Terms, result: Sets) -> Sets:
     smallest = np.minimum(np.abs(t.lo.astype(wide)), np.abs(t.hi.astype(wide)))
     smallest = np.where(np.signbit(t.lo) != np.signbit(t.hi), 0, smallest)
     vanishes = (np.minimum(smallest, 1).prod(axis=0) < 2 * least) & (t.count > 1)
-    infinite = somewhere(vanishes & (np.isinf(lo) | np.isinf(hi)))
+    infinite = sets.somewhere(vanishes & (np.isinf(lo) | np.isinf(hi)))
     zero = np.zeros_like(result.lo)
     return Sets(
         np.where(vanishes, order.lower(result.lo, -zero), result.lo),
@@ -177,7 +166,7 @@ def _largest(dtype: DType, t: Terms, droppable: Mask | None, nothing: Mask | Non
     floor = t.lo if droppable is None else np.where(droppable, lowest, t.lo)
     least = order.unkeys(order.keys(floor).max(axis=0), t.lo.dtype)
     least = np.where(least == 0, -np.abs(least), least)
-    parts = intervals(Sets(t.lo, t.hi, gaps=t.gaps))
+    parts = sets.intervals(Sets(t.lo, t.hi, gaps=t.gaps))
     lo, hi = (np.concatenate([getattr(s, end) for s in parts]) for end in ("lo", "hi"))
     absent = np.asarray(order.keys(hi) < order.keys(least))
     if t.only is not None:
@@ -187,7 +176,7 @@ def _largest(dtype: DType, t: Terms, droppable: Mask | None, nothing: Mask | Non
         start = np.broadcast_to(lowest, (1, *least.shape))
         lo, hi = np.concatenate([lo, start]), np.concatenate([hi, start])
         absent = np.concatenate([absent, ~nothing[None]])
-    return union(lo, hi, absent)
+    return sets.union(lo, hi, absent)
 
 
 def _largest_of_intervals(t: Terms) -> Sets:
@@ -239,9 +228,9 @@ class Trees:
             return result
         shape = result.lo.shape or (1,)
         spread = [s.map(lambda a: np.broadcast_to(a, shape)) for s in leaves]
-        terms = together(spread, lambda parts: np.stack(parts))
+        terms = sets.together(spread, lambda parts: np.stack(parts))
         sums = folded(KINDS[u.op], u.dtype, self._profile, terms)
         sums = sums.map(lambda a: a.reshape(result.lo.shape))
         return replace(
-            united(result, sums), any=either(result.any, sums.any), invalid=result.invalid
+            sets.united(result, sums), any=either(result.any, sums.any), invalid=result.invalid
         )
