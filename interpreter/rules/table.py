@@ -26,7 +26,7 @@ class Node(Protocol):
 
 Rule = Callable[..., Array]
 MaskRule = Callable[..., Mask | None]
-AnyRule = TypeVar("AnyRule", Rule, MaskRule)
+AnyRule = TypeVar("AnyRule")
 
 MEANING = "a meaning: a numpy rule under @evaluates in interpreter/rules/"
 
@@ -48,7 +48,7 @@ def evaluates(*ops: Op) -> Callable[[Rule], Rule]:
     Operands and result are arrays in storage dtype. The result has the broadcast shape of the
     operands; for ()-shaped operands it may be a numpy scalar.
     """
-    return _registers(RULES, ops)
+    return registers(RULES, ops)
 
 
 def unspecified_where(*ops: Op) -> Callable[[MaskRule], MaskRule]:
@@ -57,14 +57,18 @@ def unspecified_where(*ops: Op) -> Callable[[MaskRule], MaskRule]:
     The mask broadcasts to the shape of the result; None means nowhere. The rule ignores operands
     that are unspecified themselves.
     """
-    return _registers(UNSPECIFIED, ops)
+    return registers(UNSPECIFIED, ops)
 
 
-def _registers(table: dict[Op, AnyRule], ops: tuple[Op, ...]) -> Callable[[AnyRule], AnyRule]:
+def registers(
+    table: dict[Op, AnyRule], ops: tuple[Op, ...], kind: str = "rules"
+) -> Callable[[AnyRule], AnyRule]:
+    """Register a rule of this kind for each of the ops; ValueError for a second one of an op."""
+
     def register(rule: AnyRule) -> AnyRule:
         for op in ops:
             if op in table:
-                raise ValueError(f"two rules for {op.name}")
+                raise ValueError(f"two {kind} for {op.name}")
             table[op] = rule
         return rule
 

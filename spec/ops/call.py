@@ -19,7 +19,7 @@ from uop.spec.registry import Clause, Constraint, OpDef, define
 from uop.spec.walk import free_params
 
 if TYPE_CHECKING:
-    from uop.spec.registry import Node
+    from uop.spec.registry import Node, Shape
 
 
 def _no_value(u: Node) -> str | None:
@@ -42,14 +42,20 @@ def _no_element(u: Node) -> str | None:
     return None if 0 <= idx < count else f"{idx} of {count}"
 
 
-def _misfit(u: Node, fits: Callable[[Node, Node], bool]) -> str | None:
-    """Describe the first PARAM of the body whose argument does not fit."""
+def _misfit(u: Node, agree: Callable[[Shape, Shape], bool]) -> str | None:
+    """Describe the first PARAM of the body whose argument does not fit: in dtype, range or shape.
+
+    Only fixed shapes must agree; symbolic ones are compared under bindings.
+    """
     for param in free_params(u.src[0]):
         slot = slot_of(param)
         if slot >= len(u.src) - 1:
             return f"slot {slot} of {len(u.src) - 1} arguments"
         argument = u.src[1 + slot]
-        if not fits(argument, param):
+        of_one_shape = agree(argument.shape, param.shape) or not (
+            is_fixed(argument.shape) and is_fixed(param.shape)
+        )
+        if not (of_one_shape and argument.dtype is param.dtype and _in_range(argument, param)):
             return f"slot {slot}: {_spelled(argument)} for a PARAM of {_spelled(param)}"
     return None
 
@@ -70,18 +76,8 @@ def _in_range(argument: Node, param: Node) -> bool:
     return wide.min <= found.min and found.max <= wide.max
 
 
-def _are_fixed(argument: Node, param: Node) -> bool:
-    """Whether the sizes of both are numbers. Symbolic ones are compared under bindings."""
-    return is_fixed(argument.shape) and is_fixed(param.shape)
-
-
 def _argument_differs(u: Node) -> str | None:
-    def fits(argument: Node, param: Node) -> bool:
-        if argument.shape != param.shape and _are_fixed(argument, param):
-            return False
-        return argument.dtype is param.dtype and _in_range(argument, param)
-
-    return _misfit(u, fits)
+    return _misfit(u, lambda a, b: a == b)
 
 
 def _shards_differ(u: Node) -> str | None:
@@ -101,13 +97,7 @@ def _shards_differ(u: Node) -> str | None:
 
 def _buffer_differs(u: Node) -> str | None:
     """A kernel sees its buffers flat (D-017): only the number of elements counts."""
-
-    def fits(argument: Node, param: Node) -> bool:
-        if _are_fixed(argument, param) and prod(argument.shape) != prod(param.shape):
-            return False
-        return argument.dtype is param.dtype and _in_range(argument, param)
-
-    return _misfit(u, fits)
+    return _misfit(u, lambda a, b: prod(a) == prod(b))
 
 
 effect(

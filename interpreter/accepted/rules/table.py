@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from uop.interpreter.accepted.sets import Sets
+from uop.interpreter.rules.table import registers
 from uop.spec.ops.names import Op
 
 # rule(u, profile, *operands) on sets in storage dtype, of at least one dimension. A rule ignores
@@ -22,20 +23,9 @@ INT_RULES: dict[Op, SetRule] = {}
 
 def accepts_floats(*ops: Op) -> Callable[[SetRule], SetRule]:
     """Register a rule for operands of a float dtype."""
-    return _registers(FLOAT_RULES, ops)
+    return registers(FLOAT_RULES, ops, "set rules")
 
 
 def accepts_ints(*ops: Op) -> Callable[[SetRule], SetRule]:
     """Register a rule for operands of any other dtype."""
-    return _registers(INT_RULES, ops)
-
-
-def _registers(table: dict[Op, SetRule], ops: tuple[Op, ...]) -> Callable[[SetRule], SetRule]:
-    def register(rule: SetRule) -> SetRule:
-        for op in ops:
-            if op in table:
-                raise ValueError(f"two set rules for {op.name}")
-            table[op] = rule
-        return rule
-
-    return register
+    return registers(INT_RULES, ops, "set rules")
