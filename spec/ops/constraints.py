@@ -198,14 +198,10 @@ def flips(u: Node, axis: int) -> str | None:
     return "is flipped along it" if arg_of(u, FlipArg).flags[axis] else None
 
 
-def resizes(position: int) -> Callable[[Node, int], str | None]:
-    """A change of the size of the shard axis, to that in operand number `position`."""
-
-    def changes(u: Node, axis: int) -> str | None:
-        new = index_values(u.src[position])
-        return None if new[axis] == u.src[0].shape[axis] else f"to {new}"
-
-    return changes
+def resizes(u: Node, axis: int) -> str | None:
+    """PAD, SHRINK: the shard axis gets another size, by operand 2."""
+    new = index_values(u.src[2])
+    return None if new[axis] == u.src[0].shape[axis] else f"to {new}"
 
 
 def loses_boundary(u: Node, axis: int) -> str | None:

@@ -201,7 +201,7 @@ define(
             is_shape("PAD.c2", 2, like=0),
             Constraint("PAD.c3", "T at o lies inside s'", _sticks_out),
             has_value("PAD.c4"),
-            shard_axis_kept("PAD.c5", resizes(2)),
+            shard_axis_kept("PAD.c5", resizes),
         ),
         **(VIEW | {"min_max": min_max.pad, "addrspace": addrspace.pad}),
     )
@@ -220,7 +220,7 @@ define(
             is_shape("SHRINK.c2", 2, like=0),
             Constraint("SHRINK.c3", "s' at o lies inside T", _keeps_outside),
             has_value("SHRINK.c4"),
-            shard_axis_kept("SHRINK.c5", resizes(2)),
+            shard_axis_kept("SHRINK.c5", resizes),
         ),
         **VIEW,
     )
