@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from uop.spec import args
 from uop.spec import latitude as lat
-from uop.spec.args import (
-    AddrSpace,
-    CustomArg,
-    CustomFunctionArg,
-    GetAddrArg,
-    InsArg,
-    SourceArg,
-    SpecialArg,
-    WmmaArg,
-    arg_of,
-)
+from uop.spec.args import arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.constraints import (
     are_effects,
@@ -39,7 +30,7 @@ WARP = 32
 """The number of work items that hold the fragments of one WMMA."""
 
 
-def fragment_shapes(arg: WmmaArg) -> tuple[Shape, Shape, Shape] | None:
+def fragment_shapes(arg: args.WmmaArg) -> tuple[Shape, Shape, Shape] | None:
     """The shapes of A, B and acc in one work item; None if a matrix does not split evenly."""
     elements = (arg.m * arg.k, arg.k * arg.n, arg.m * arg.n)
     if min(arg.m, arg.n, arg.k) < 1 or any(count % WARP for count in elements):
@@ -64,28 +55,28 @@ def _no_condition(u: Node) -> str | None:
 
 def _not_global(u: Node) -> str | None:
     found = u.src[0].addrspace
-    return None if found is AddrSpace.GLOBAL else f"{found}, from {u.src[0].op.name}"
+    return None if found is args.AddrSpace.GLOBAL else f"{found}, from {u.src[0].op.name}"
 
 
 def _no_fragments(u: Node) -> str | None:
-    arg = arg_of(u, WmmaArg)
+    arg = arg_of(u, args.WmmaArg)
     return None if fragment_shapes(arg) else f"({arg.m}, {arg.n}, {arg.k})"
 
 
 def _wrong_dtypes(u: Node) -> str | None:
-    arg, found = arg_of(u, WmmaArg), tuple(s.dtype for s in u.src)
+    arg, found = arg_of(u, args.WmmaArg), tuple(s.dtype for s in u.src)
     fits = found == (arg.dtype_in, arg.dtype_in, arg.dtype_out) and arg.dtype_in.is_float
     return None if fits else " ".join(d.name for d in found)
 
 
 def _wrong_fragments(u: Node) -> str | None:
-    expected = fragment_shapes(arg_of(u, WmmaArg))
+    expected = fragment_shapes(arg_of(u, args.WmmaArg))
     found = tuple(s.shape for s in u.src)
     return None if expected in (None, found) else " ".join(map(str, found))
 
 
 def _no_result(u: Node) -> str | None:
-    arg = arg_of(u, InsArg, CustomArg)
+    arg = arg_of(u, args.InsArg, args.CustomArg)
     if any(dim < 0 for dim in arg.shape):
         return f"{arg.shape}"
     return f"void{list(arg.shape)}" if arg.dtype is dtypes.void and arg.shape else None
@@ -98,12 +89,12 @@ def _fragment(u: Node) -> Shape:
 
 @says("that of the arg")
 def _declared_dtype(u: Node) -> DType:
-    return arg_of(u, InsArg, CustomArg).dtype
+    return arg_of(u, args.InsArg, args.CustomArg).dtype
 
 
 @says("that of the arg")
 def _declared_shape(u: Node) -> Shape:
-    return arg_of(u, InsArg, CustomArg).shape
+    return arg_of(u, args.InsArg, args.CustomArg).shape
 
 
 OF_ARG: dict[str, Any] = {
@@ -120,7 +111,7 @@ counter(
     Op.SPECIAL,
     "codegen",
     "The index of this work item along one dimension of the launch: 0 to bound - 1.",
-    SpecialArg,
+    args.SpecialArg,
 )
 
 effect(
@@ -173,7 +164,7 @@ define(
         section="codegen",
         doc="A B + acc on matrices that the 32 work items of a warp hold in fragments.",
         src=("A", "B", "acc"),
-        arg=WmmaArg,
+        arg=args.WmmaArg,
         dtype=dtype.of_src(2),
         shape=_fragment,
         latitude=lat.WMMA,
@@ -199,7 +190,7 @@ define(
         section="codegen",
         doc="The address of a buffer on a device, as a number.",
         src=("buf",),
-        arg=GetAddrArg,
+        arg=args.GetAddrArg,
         dtype=dtype.always(dtypes.uint64),
         shape=shape.scalar,
         device=device.null,
@@ -214,7 +205,7 @@ define(
         Op.INS,
         doc="One machine instruction by name; a registry says what it computes.",
         src=("srcs*",),
-        arg=InsArg,
+        arg=args.InsArg,
         constraints=(
             Constraint("INS.c1", RESULT, _no_result),
             have_values("INS.c2"),
@@ -233,7 +224,7 @@ define(
         Op.CUSTOM,
         doc="Source text put into generated code as it is; a registry says what it computes.",
         src=("args*",),
-        arg=CustomArg,
+        arg=args.CustomArg,
         constraints=(
             Constraint("CUSTOM.c1", RESULT, _no_result),
             have_values("CUSTOM.c2"),
@@ -250,7 +241,7 @@ effect(
     "A function of the device by name, run through CALL; a registry says what it computes.",
     ("meta*",),
     have_values("CUSTOMFUNCTION.c1"),
-    arg=CustomFunctionArg,
+    arg=args.CustomFunctionArg,
     on=device.null,
     clauses=(
         Clause("CUSTOMFUNCTION.n1", REGISTERED),
@@ -267,4 +258,4 @@ effect(
     on=device.null,
 )
 
-effect(Op.SOURCE, "codegen", "Rendered source code.", (), arg=SourceArg, on=device.null)
+effect(Op.SOURCE, "codegen", "Rendered source code.", (), arg=args.SourceArg, on=device.null)
