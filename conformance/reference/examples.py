@@ -26,7 +26,8 @@ from uop.spec.editions import EDITIONS
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
-from uop.spec.text.program import in_place, print_program
+from uop.spec.text.printer import in_place
+from uop.spec.text.program import print_program
 from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp, param
 

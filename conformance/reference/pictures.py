@@ -25,7 +25,7 @@ from uop.spec.graph import kernels, slots_of
 from uop.spec.kernel.optimization import parse_optimizations
 from uop.spec.ops.names import Op
 from uop.spec.text.draw import svg
-from uop.spec.text.program import in_place
+from uop.spec.text.printer import in_place
 from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp, index_const, param
 

@@ -16,7 +16,7 @@ from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.latitude import Ulp, Unordered
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
-from uop.spec.text.program import in_place
+from uop.spec.text.printer import in_place
 from uop.spec.uop import UOp, param
 from uop.spec.walk import toposort
 

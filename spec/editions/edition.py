@@ -18,7 +18,8 @@ from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Operands
 from uop.spec.text.literal import Line, Literal, Quoted, print_literal
 from uop.spec.text.literal import Word as Bare
-from uop.spec.text.program import Scope, Unbuilt, derived, in_place, print_node, print_tag
+from uop.spec.text.printer import derived, in_place, print_node, print_tag
+from uop.spec.text.program import Scope, Unbuilt
 from uop.spec.uop import UOp
 from uop.spec.walk import toposort
 

@@ -29,7 +29,8 @@ from uop.spec.properties.symbolic import spelled
 from uop.spec.text.codec import decode_fields, encode_arg
 from uop.spec.text.literal import Line, Literal, Quoted, print_literal
 from uop.spec.text.literal import Word as Bare
-from uop.spec.text.program import in_place, print_tag, read_tag
+from uop.spec.text.printer import in_place, print_tag
+from uop.spec.text.program import read_tag
 from uop.spec.uop import UOp, dims, index_const
 from uop.spec.walk import toposort
 

@@ -34,7 +34,7 @@ from uop.spec.frontend.values import elements, held_by
 from uop.spec.ops.names import Op
 from uop.spec.text.array import nested
 from uop.spec.text.literal import Line, Token, Word
-from uop.spec.text.program import in_place
+from uop.spec.text.printer import in_place
 from uop.spec.uop import UOp
 from uop.spec.walk import outside_bodies, toposort
 

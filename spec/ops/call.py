@@ -52,9 +52,8 @@ def _misfit(u: Node, agree: Callable[[Shape, Shape], bool]) -> str | None:
         if slot >= len(u.src) - 1:
             return f"slot {slot} of {len(u.src) - 1} arguments"
         argument = u.src[1 + slot]
-        of_one_shape = agree(argument.shape, param.shape) or not (
-            is_fixed(argument.shape) and is_fixed(param.shape)
-        )
+        shapes = argument.shape, param.shape
+        of_one_shape = not all(map(is_fixed, shapes)) or agree(*shapes)
         if not (of_one_shape and argument.dtype is param.dtype and _in_range(argument, param)):
             return f"slot {slot}: {_spelled(argument)} for a PARAM of {_spelled(param)}"
     return None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import spelled
-from uop.spec.text.program import in_place, print_node
+from uop.spec.text.printer import in_place, print_node
 from uop.spec.walk import toposort
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ Laws: a formatted file holds the same cases, is its own format, and what is prin
 from __future__ import annotations
 
 from uop.spec.text.literal import Line, Token
-from uop.spec.text.program import Scope, derived, print_tag
+from uop.spec.text.printer import derived, print_tag
+from uop.spec.text.program import Scope
 from uop.spec.text.uop_file import DIRECTIVE, parse_file
 
 OPENING, CLOSING = ("(", "[", "{"), (")", "]", "}")

@@ -13,23 +13,22 @@ or an exponent, inf or nan has the float dtype of the other operands.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from reprlib import repr as _repr
 from typing import TypeVar
 
-from uop.spec.args import AddrSpace, Arg, ConstArg, Device
+from uop.spec.args import Arg, ConstArg
 from uop.spec.conditions.labels import TEXT_C1
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, users_line
 from uop.spec.ops.names import Op
-from uop.spec.properties.symbolic import spelled
 from uop.spec.registry import DECLARATIONS, Operands
-from uop.spec.text.codec import arg_text, decode_fields, decode_scalar, op_named, shown
+from uop.spec.text.codec import decode_fields, decode_scalar, op_named, shown
 from uop.spec.text.literal import Line, Literal, Quoted, Token, Word, print_literal
+from uop.spec.text.printer import Printer, derived, print_node, print_tag
 from uop.spec.uop import UOp, checked_root, dims, index_const
-from uop.spec.walk import toposort
 
 T = TypeVar("T")
 
@@ -278,7 +277,7 @@ PRINTED = re.compile(
 )
 """A line as it is printed, without its derived part: number, op, operands, fields."""
 CACHED = 2048
-"""The size of each cache: of args, of operands in place and of derived parts."""
+"""The size of each cache: of args and of operands in place."""
 
 
 @lru_cache(CACHED)
@@ -323,56 +322,6 @@ def read_tag(line: Line) -> str | None:
     if not isinstance(tag, Quoted):
         raise line.fail(f"expected a tag in quotes, found {shown(tag)}")
     return str(tag)
-
-
-class Printer:
-    """Numbers the nodes of a program and prints their lines."""
-
-    def __init__(self) -> None:
-        self._in_place: dict[UOp, str | None] = {}
-        self._number: dict[UOp, int] = {}
-
-    def operands(self, src: Sequence[UOp]) -> list[UOp]:
-        """The operands that need a line of their own."""
-        for s in src:
-            if s not in self._in_place:
-                self._in_place[s] = in_place(s)
-        return [s for s in src if self._in_place[s] is None]
-
-    def operand(self, u: UOp) -> str:
-        return self._in_place[u] or f"%{self._number[u]}"
-
-    def print(self, roots: list[UOp]) -> list[str]:
-        lines: list[str] = []
-        for u in toposort(roots, lambda u: self.operands(u.src)):
-            self._number[u] = len(lines)
-            written = print_node(u.op.name, [self.operand(s) for s in u.src], u.arg)
-            lines.append(f"%{len(lines)} = {written} {derived(u)}{print_tag(u.tag)}")
-        return lines
-
-
-def print_node(name: str, src: list[str], arg: Arg | None) -> str:
-    """The part of a line before the colon: op, operands and arg."""
-    return (f"{name} {', '.join(src)}" if src else name) + arg_text(arg)
-
-
-def in_place(u: UOp) -> str | None:
-    """`3` for an index constant, `[2,3]` for a STACK of them; None for a node with its own line."""
-    if u.tag is not None or u.dtype is not dtypes.index:
-        return None
-    if u.op is Op.CONST:
-        return str(u.arg.value)  # type: ignore[union-attr]
-    if u.op is not Op.STACK or not all(s.op is Op.CONST and s.tag is None for s in u.src):
-        return None
-    return "[" + ",".join(str(s.arg.value) for s in u.src) + "]"  # type: ignore[union-attr]
-
-
-def derived(u: UOp) -> str:
-    return _derived(u.dtype, u.shape, u.device, u.addrspace)
-
-
-def print_tag(tag: str | None) -> str:
-    return "" if tag is None else f" !{print_literal(Quoted(tag))}"
 
 
 def _is_operand_next(line: Line) -> bool:
@@ -431,14 +380,3 @@ def _place(line: Line, column: int) -> str:
     if line.path:
         return f"{line.path}:{line.number}:{column}"
     return f"line {line.number}, column {column}"
-
-
-@lru_cache(maxsize=CACHED)
-def _derived(
-    dtype: DType, sizes: tuple[int | UOp, ...], device: Device, addrspace: AddrSpace | None
-) -> str:
-    text = f": {dtype.name}[{','.join(str(spelled(size)) for size in sizes)}]"
-    if device is not None:
-        names = tuple(map(Quoted, device)) if isinstance(device, tuple) else device
-        text += f" @{print_literal(names)}"
-    return text if addrspace is None else f"{text} &{addrspace.name}"
