@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from uop.conformance.suite.levels.kernel.listing import Listing
+from uop.conformance.suite.levels.kernel.scalar import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.kernel.fragments import fragments_of
 from uop.interpreter.numeric.storage import Array, np_dtype

@@ -42,7 +42,7 @@ from uop.conformance.playground.shown import (
 from uop.conformance.protocol import wire
 from uop.conformance.protocol.codec import to_json
 from uop.conformance.protocol.untrusted import in_one_line
-from uop.conformance.suite.drawn import inputs_and_drawn, ordinary
+from uop.conformance.suite.levels.written import inputs_and_drawn, ordinary
 from uop.conformance.workers.forked import PLAYGROUND
 from uop.conformance.workers.processes import Module, adopt, how_it_ended, own_stdout, when_alone
 from uop.conformance.workers.single import run_on

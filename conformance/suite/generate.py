@@ -14,13 +14,12 @@ from itertools import zip_longest
 from uop.conformance.suite.case import GENERATOR, LEVELS, Case, CaseId, InvalidCase, NoSuchCaseError
 from uop.conformance.suite.choices import Choices, CountedChoices
 from uop.conformance.suite.levels import invalid, written
-from uop.conformance.suite.levels.device import devices, ops
+from uop.conformance.suite.levels.device import devices
 from uop.conformance.suite.levels.graph import (
     arithmetic,
     chains,
     ends,
     functions,
-    intervals,
     orders,
     pairs,
     property,
@@ -28,12 +27,11 @@ from uop.conformance.suite.levels.graph import (
     rewrites,
     twins,
 )
-from uop.conformance.suite.levels.group import Build, Counts, Generated, Group
+from uop.conformance.suite.levels.group import Build, Counts, Generated, Group, varied
 from uop.conformance.suite.levels.invalid import InvalidGroup
 from uop.conformance.suite.levels.kernel import folds, kernels, rules, schedules
 from uop.conformance.suite.levels.op import (
     absent,
-    calls,
     casts,
     elementwise,
     memory,
@@ -43,7 +41,6 @@ from uop.conformance.suite.levels.op import (
     sequences,
     sizes,
 )
-from uop.conformance.suite.levels.varied import varied
 from uop.conformance.suite.priority import in_smoke
 from uop.conformance.suite.vocabulary import Vocabulary, cells_of, computed, whole
 
@@ -221,17 +218,16 @@ FIXED: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
         movement.groups,
         reduce.groups,
         memory.groups,
-        calls.groups,
         absent.groups,
         sizes.groups,
         sequences.groups,
         partial(written.groups, "op"),
     ),
     "invalid": (invalid.groups,),
-    "property": (intervals.groups_of_copies,),
+    "property": (property.groups_of_copies,),
     "function": (partial(written.groups, "function"),),
     "kernel": (partial(written.groups, "kernel"),),
-    "device": (ops.groups, partial(written.groups, "device")),
+    "device": (devices.groups_of_ops, partial(written.groups, "device")),
 }
 """By level the functions that make the groups which are the same for every backend."""
 RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {

@@ -26,7 +26,7 @@ from kernels import (
 from uop.compiler import barriers
 from uop.compiler.pipeline import compile
 from uop.conformance.protocol.types import Problem, ProblemKind, Program
-from uop.conformance.suite.levels.kernel.listing import Listing
+from uop.conformance.suite.levels.kernel.scalar import Listing
 from uop.conformance.workers.sessions import started
 from uop.conformance.workers.transport import Allowance
 from uop.interpreter.evaluate import evaluate

@@ -23,7 +23,7 @@ from uop.conformance.judging.compare import compare
 from uop.conformance.judging.expected import accepted_on
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import case_by_id
-from uop.conformance.suite.levels.kernel.listing import Listing
+from uop.conformance.suite.levels.kernel.scalar import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import (
     AddrSpace,

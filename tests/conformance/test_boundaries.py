@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from uop.conformance.suite.boundaries import around_ties, close_to_bounds
 from uop.conformance.suite.levels.op.reduce import largest_last
+from uop.conformance.suite.values import around_ties, close_to_bounds
 from uop.interpreter.numeric.storage import Array, to_bits
 from uop.spec.dtype import FLOATS, DType, dtypes
 from uop.spec.ops.names import Op

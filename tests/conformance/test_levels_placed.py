@@ -8,8 +8,8 @@ from uop.conformance.coverage.exercised import AXIS, DEVICE, MIN_MAX, exercised
 from uop.conformance.judging.expected import accepted_on
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import groups
-from uop.conformance.suite.levels.device import ops
-from uop.conformance.suite.levels.graph.intervals import groups_of_copies
+from uop.conformance.suite.levels.device.devices import groups_of_ops
+from uop.conformance.suite.levels.graph.property import groups_of_copies
 from uop.conformance.suite.levels.group import Group
 from uop.interpreter.evaluate import evaluate
 from uop.spec.latitude import STRICT
@@ -40,7 +40,7 @@ def test_every_op_that_keeps_shards_has_some() -> None:
     assert keeping <= met(AXIS, of_level("device"))
 
 
-@pytest.mark.parametrize("group", list(ops.groups()), ids=lambda g: f"{g.op}-{g.name}")
+@pytest.mark.parametrize("group", list(groups_of_ops()), ids=lambda g: f"{g.op}-{g.name}")
 def test_programs_on_a_device_mean_the_same(group: Group) -> None:
     case = group.case(0, 0)
     accepted_on(case, 0, STRICT)

@@ -16,7 +16,7 @@ from uop.conformance.backends import oclgrind
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import case_by_id
-from uop.conformance.suite.levels.kernel.listing import Listing
+from uop.conformance.suite.levels.kernel.scalar import Listing
 from uop.conformance.workers.processes import Workplace
 from uop.conformance.workers.transport import Worker
 from uop.interpreter.inputs import Inputs

@@ -23,7 +23,7 @@ from kernels import (
 )
 from oracles.exact import rounded
 
-from uop.conformance.suite.levels.kernel.listing import Listing
+from uop.conformance.suite.levels.kernel.scalar import Listing
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.adversary.evaluation import evaluate_adversarially

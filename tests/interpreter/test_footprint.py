@@ -25,7 +25,7 @@ from kernels import (
     store,
 )
 
-from uop.conformance.suite.levels.kernel.listing import Listing
+from uop.conformance.suite.levels.kernel.scalar import Listing
 from uop.interpreter import footprint
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate

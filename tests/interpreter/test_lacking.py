@@ -17,7 +17,7 @@ from kernels import (
     store,
 )
 
-from uop.conformance.suite.levels.kernel.listing import Listing
+from uop.conformance.suite.levels.kernel.scalar import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.kernel.fragments import fragments_of
 from uop.interpreter.tensor.devices import evaluate_by_devices

@@ -27,7 +27,7 @@ from kernels import (
 )
 from oracles.naive_machine import NoMeaningError, run_body
 
-from uop.conformance.suite.levels.kernel.listing import Listing
+from uop.conformance.suite.levels.kernel.scalar import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AddrSpace, AxisType
 from uop.spec.errors import UndefinedError

@@ -24,7 +24,7 @@ from kernels import (
     vector,
 )
 
-from uop.conformance.suite.levels.kernel.listing import Listing
+from uop.conformance.suite.levels.kernel.scalar import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.kernel.launch import run_program
 from uop.interpreter.numeric.storage import Array, np_dtype

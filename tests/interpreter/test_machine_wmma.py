@@ -23,7 +23,7 @@ from kernels import (
     warp_product,
 )
 
-from uop.conformance.suite.levels.kernel.listing import Listing
+from uop.conformance.suite.levels.kernel.scalar import Listing
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.kernel.fragments import SHAPES, LaneMap, fragments_of
 from uop.interpreter.kernel.launch import run_program

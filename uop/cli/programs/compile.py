@@ -173,7 +173,7 @@ def judged(case: FileCase, root: UOp, setting: Setting, *, as_json: bool) -> Exi
     """Judge the stages and the device on the inputs of a case, and print what was found."""
     from uop.conformance.locate.stages import check_stages
     from uop.conformance.locate.text import lines_of, to_json
-    from uop.conformance.suite.drawn import inputs_and_drawn, ordinary
+    from uop.conformance.suite.levels.written import inputs_and_drawn, ordinary
 
     inputs, drawn = inputs_and_drawn(case, root, ordinary)
     notes = [f"input {slot} was drawn: the file has none" for slot in drawn]

@@ -51,7 +51,7 @@ def chosen(
             raise click.UsageError("--beam searches what --opt says: use one of them")
         return read_optimizations(texts)
     from uop.conformance.search import Search
-    from uop.conformance.suite.drawn import inputs_and_drawn, within_bounds
+    from uop.conformance.suite.levels.written import inputs_and_drawn, within_bounds
     from uop.spec.kernel.optimization import parse_optimizations
 
     inputs, _ = inputs_and_drawn(case, root, within_bounds)

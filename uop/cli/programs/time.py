@@ -64,7 +64,7 @@ def time(
     """
     from uop.compiler.pipeline import compile
     from uop.compiler.timing import copy_bandwidth, kernel_times
-    from uop.conformance.suite.drawn import inputs_and_drawn, within_bounds
+    from uop.conformance.suite.levels.written import inputs_and_drawn, within_bounds
 
     case, root = case_to_run(file, case_id, edition, native=native)
     with errors_by_line(case):

@@ -55,7 +55,7 @@ def view(
     from uop.conformance.locate.stages import check_stages
     from uop.conformance.playground.page import page_of_file
     from uop.conformance.playground.shown import judged, outputs_of, shown
-    from uop.conformance.suite.drawn import inputs_and_drawn, ordinary
+    from uop.conformance.suite.levels.written import inputs_and_drawn, ordinary
 
     one_of("--target", [target], listed.targets())
     case, root = case_to_run(file, case_id, edition, native=native)

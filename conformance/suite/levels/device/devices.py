@@ -1,4 +1,4 @@
-"""Generate level device: values split over up to eight devices, copies, and the collectives.
+"""Generate level device: programs by hand on a device, each op on shards, copies, collectives.
 
 The whole value is judged, whichever device holds which part of it.
 """
@@ -7,29 +7,103 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
+from typing import cast
 
 import numpy as np
 
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels import nodes
+from uop.conformance.suite.levels import nodes, written
 from uop.conformance.suite.levels.graph.growth import has_meaning
 from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Generated, Group, group, program, with_data
+from uop.conformance.suite.levels.op.absent import positive
+from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.conformance.suite.levels.op.movement import random_permute
 from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import Array, np_dtype
-from uop.spec.args import AllReduceArg, Device, LoadArg, PadFill
-from uop.spec.dtype import DTYPES, DType
+from uop.spec.args import AllReduceArg, BufferArg, Device, DTypeArg, LoadArg, PadFill, ParamArg
+from uop.spec.case import FileCase
+from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import InvalidError
 from uop.spec.frontend import collectives
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.graph import LEAVES
 from uop.spec.ops.names import Op
-from uop.spec.registry import Shape
+from uop.spec.properties import axis, device
+from uop.spec.registry import DECLARATIONS, OpDef, Shape
 from uop.spec.uop import UOp, param
+
+DEVICE = "D0"
+PREFERRED = (dtypes.int32, dtypes.float32)
+MOST_SHARDS = 4
+"""The most devices that hold the operands of one op."""
+
+
+def groups_of_ops() -> Iterator[Group]:
+    """Yield groups about one op: programs by hand on a named device, and each op on shards."""
+    yield from _by_hand()
+    for declaration in DECLARATIONS.values():
+        if _keeps_shards(declaration):
+            op, taken = declaration.op, declaration.dtypes or PREFERRED
+            dtype = next((d for d in PREFERRED if d in taken), taken[0])
+            yield group("device", op, dtype, "shards", (0, 1, 6), _on_shards, declaration, dtype)
+
+
+def _by_hand() -> Iterator[Group]:
+    """Yield programs written by hand that together hold every op that has a device."""
+    left = {op for op, declared in DECLARATIONS.items() if declared.device is not device.null}
+    for level in written.OF_OPS:
+        for name, cases in written.by_file(level).items():
+            for case in cases:
+                new = left & _ops(case)
+                if new and not case.undefined:
+                    left -= new
+                    op, title = Op[name], f"placed-{case.id}"
+                    dtype = written.dtype_of(cast(UOp, case.root), case, op)
+                    yield group("device", op, dtype, title, (0, 1, 1), _on_device, case)
+
+
+def _ops(case: FileCase) -> set[Op]:
+    """Return the ops of a program on inputs; none where it names a device itself."""
+    nodes = [] if case.root is None or not case.inputs else case.root.toposort()
+    return set() if any(u.device is not None for u in nodes) else {u.op for u in nodes}
+
+
+def _on_device(case: FileCase, choices: Choices, index: int) -> Generated:
+    """Put every input and buffer on the same device, also those of the bodies of calls."""
+    root = cast(UOp, case.root)
+    new = {
+        u: UOp(u.op, *u.src, arg=replace(u.arg, device=DEVICE))
+        for u in root.toposort()
+        if isinstance(u.arg, BufferArg) or (isinstance(u.arg, ParamArg) and u.arg.max is None)
+    }
+    return program(root.substitute(new), written.inputs_of(case))
+
+
+def _keeps_shards(declaration: OpDef) -> bool:
+    """Return whether each shard of the result depends on shards alone; args are simple."""
+    is_copy = declaration.axis is axis.of_first and declaration.src == ("T",)
+    is_simple = declaration.arg in (None, DTypeArg)
+    return (declaration.axis is axis.inherit or is_copy) and is_simple
+
+
+def _on_shards(declaration: OpDef, dtype: DType, choices: Choices, index: int) -> Generated:
+    """Use a whole value for each operand in turn, and shards for the others."""
+    arg = DTypeArg(dtypes.float32) if declaration.arg is not None else None
+    dts = operand_dtypes(declaration, dtype) if arg is None else (dtype,)
+    n = choices.between(2, MOST_SHARDS)
+    rows = n * choices.between(1, 3)
+    on = devices(n)
+    whole = (index + 1) % len(dts) if len(dts) > 1 else None
+    operands = [
+        param(k, (3,), d) if k == whole else param(k, (rows, 3), d, on) for k, d in enumerate(dts)
+    ]
+    data = positive(declaration.op, operands, choices)
+    return program(UOp(declaration.op, *operands, arg=arg), data)
+
 
 MOST = 8
 """The most devices."""
@@ -136,11 +210,11 @@ def _turned(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
     t = param(0, (rows, 2, 3), dtype, on)
     whole = nodes.expand(param(1, (rows, 1, 1), dtype), t.shape)
     found = [UOp(Op.ADD, t, whole)]
-    for axis, order in enumerate(((1, 0, 2), (1, 2, 0)), 1):
+    for first, order in enumerate(((1, 0, 2), (1, 2, 0)), 1):
         u = nodes.permute(t, order)
         found += [UOp(Op.LOAD, u, arg=LoadArg(to)) for to in (on[0], devices(2))]
         op = Op.MAX if dtype.is_float else choices.pick((Op.ADD, Op.MAX, Op.MUL))
-        found.append(nodes.fold(op, u, (axis,)))
+        found.append(nodes.fold(op, u, (first,)))
     return with_data(nodes.outputs(*filter(vocabulary.speaks, found)), choices, *DRAWS)
 
 

@@ -37,10 +37,14 @@ from math import prod
 
 import numpy as np
 
-from uop.conformance.suite.boundaries import around_ties
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.graph.pair_forms import LENGTH
-from uop.conformance.suite.levels.graph.pairs import Build, groups_of, on_data, ordinary_first
+from uop.conformance.suite.levels.graph.pairs import (
+    LENGTH,
+    Build,
+    groups_of,
+    on_data,
+    ordinary_first,
+)
 from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Counts, Generated, Group, program
 from uop.conformance.suite.levels.nodes import (
@@ -58,7 +62,7 @@ from uop.conformance.suite.levels.nodes import (
     reshape,
     shrink,
 )
-from uop.conformance.suite.values import draw_special, draw_within, sample
+from uop.conformance.suite.values import around_ties, draw_special, draw_within, sample
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill

@@ -24,9 +24,9 @@ from typing import TypeVar
 import numpy as np
 
 from uop.conformance.suite.choices import Choices, CountedChoices
-from uop.conformance.suite.levels.graph.pair_forms import LENGTH
 from uop.conformance.suite.levels.graph.pairs import (
     ARITHMETIC,
+    LENGTH,
     Build,
     data_for,
     groups_of,

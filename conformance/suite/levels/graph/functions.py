@@ -12,15 +12,15 @@ from collections.abc import Iterator, Sequence
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.growth import has_meaning
 from uop.conformance.suite.levels.graph.random_graph import Flavour, flavours_in, grown, on_data
+from uop.conformance.suite.levels.graph.steps import CALLED
 from uop.conformance.suite.levels.group import Generated, Group, group, with_data
-from uop.conformance.suite.levels.nodes import call, cast, dims, outputs
+from uop.conformance.suite.levels.nodes import call, cast, outputs
 from uop.conformance.suite.values import draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.spec.args import ParamArg
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.graph import all_replaced, inlined
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, const, index_const, param
+from uop.spec.uop import UOp, const, index_const, param, variable
 from uop.spec.walk import outside_bodies, toposort
 
 HOMES: dict[str, tuple[str, ...]] = {
@@ -35,13 +35,12 @@ MOST_CUTS = 4
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
-    called = (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)
     for _, flavour in flavours_in(vocabulary, HOMES):
         for home in flavour.homes:
             for kind, build, counts in KINDS:
                 args = (home, flavour)
-                yield group("function", None, home, kind, counts, build, *args, needs=called)
-    needs = (*called, Op.STACK, Op.CMPLT, Op.CMPNE, Op.WHERE, Op.CAST, Op.MOD, Op.ADD)
+                yield group("function", None, home, kind, counts, build, *args, needs=CALLED)
+    needs = (*CALLED, Op.STACK, Op.CMPLT, Op.CMPNE, Op.WHERE, Op.CAST, Op.MOD, Op.ADD)
     for dtype in (dtypes.int32, dtypes.float32, dtypes.uint8):
         yield group("function", None, dtype, "ranges", (1, 2, 12), _ranges, dtype, needs=needs)
 
@@ -84,7 +83,7 @@ def _ranges(dtype: DType, choices: Choices, index: int) -> Generated:
     found = []
     for high in (choices.between(1, count - 1), choices.between(count, count + 3)):
         low = choices.below(min(high, count))
-        n = UOp(Op.PARAM, dims(()), arg=ParamArg(0, dtypes.index, min=low, max=high))
+        n = variable(0, low, high)
         masks = UOp(Op.CMPLT, places, n), UOp(Op.CMPLT, n, places), UOp(Op.CMPNE, places, n)
         body = [UOp(Op.WHERE, mask, x, const(0, dtype)) for mask in masks]
         inside = UOp(Op.ADD, UOp(Op.MOD, number, index_const(high - low + 1)), index_const(low))

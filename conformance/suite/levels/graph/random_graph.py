@@ -10,7 +10,7 @@ import numpy as np
 
 from uop.conformance.suite.case import Batch, Evaluated, Source
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.graph import biases, steps
+from uop.conformance.suite.levels.graph import steps
 from uop.conformance.suite.levels.graph.growth import Growth, GrowthStep, result_on
 from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.nodes import after, flip_all, outputs, shrink, store
@@ -68,13 +68,13 @@ NEEDS: dict[GrowthStep, tuple[Op, ...]] = {
     steps.gated: (Op.LOAD,),
     steps.gather: (Op.INDEX,),
     steps.joined: (Op.STACK,),
-    steps.called: (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE),
+    steps.called: steps.CALLED,
     steps.convert: (Op.CAST,),
     steps.reinterpret: (Op.BITCAST,),
     steps.padded: (Op.PAD,),
     steps.reduce: (Op.REDUCE,),
-    biases.absent: (Op.PAD,),
-    biases.with_constants: (Op.CONST,),
+    steps.absent: (Op.PAD,),
+    steps.with_constants: (Op.CONST,),
 }
 """The ops without which a step has no result."""
 
@@ -124,7 +124,7 @@ FLAVOURS: dict[str, Flavour] = {
     "absent": Flavour(
         (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS, dtypes.bool),
         (*WIDE, *FLOATS),
-        ((biases.absent, 12), *ARITHMETIC, *CHOOSING, *CONVERTING, *MOVING),
+        ((steps.absent, 12), *ARITHMETIC, *CHOOSING, *CONVERTING, *MOVING),
         (1, 4, 120),
     ),
     "specials": Flavour(
@@ -137,7 +137,7 @@ FLAVOURS: dict[str, Flavour] = {
     "chains": Flavour(
         (*NARROW, *SMALL_FLOATS),
         (*NARROW, *WIDE, *SMALL_FLOATS),
-        ((biases.chain, 10), *ARITHMETIC, (steps.compare, 2), (steps.select, 2)),
+        ((steps.chain, 10), *ARITHMETIC, (steps.compare, 2), (steps.select, 2)),
         (1, 4, 120),
     ),
     "gates": Flavour(
@@ -149,7 +149,7 @@ FLAVOURS: dict[str, Flavour] = {
     "constants": Flavour(
         (*NARROW, *WIDE, *SMALL_FLOATS, *FLOATS),
         (*NARROW, *WIDE, *FLOATS),
-        ((biases.with_constants, 10), *ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 1)),
+        ((steps.with_constants, 10), *ARITHMETIC, *CHOOSING, *CONVERTING, (steps.view, 1)),
         (1, 3, 120),
     ),
     "nested": Flavour(
@@ -197,7 +197,7 @@ def _aimed(
     declaration: OpDef, dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
 ) -> Generated:
     """Put one op of one dtype among others, several times."""
-    table = ((biases.aimed(declaration, dtype), 10), *ARITHMETIC, *CHOOSING, *MOVING)
+    table = ((steps.aimed(declaration, dtype), 10), *ARITHMETIC, *CHOOSING, *MOVING)
     return build(dtype, Flavour((dtype,), (dtype,), table, vocabulary=vocabulary), choices, index)
 
 

@@ -16,11 +16,12 @@ from importlib.resources import files
 from math import prod
 
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.graph.pair_forms import LENGTH, targets
 from uop.conformance.suite.levels.graph.pairs import (
+    LENGTH,
     TOGETHER,
     data_for,
     own_share,
+    targets,
     turn_of,
 )
 from uop.conformance.suite.levels.group import Generated, Group, group, program

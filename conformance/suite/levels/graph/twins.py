@@ -23,6 +23,7 @@ from uop.conformance.suite.levels.graph.random_graph import (
     grown,
     rooted,
 )
+from uop.conformance.suite.levels.graph.steps import CALLED
 from uop.conformance.suite.levels.group import Counts, Generated, Group, group
 from uop.conformance.suite.levels.nodes import after, bitcast, constant, outputs, reshape
 from uop.conformance.suite.levels.op.elementwise import (
@@ -227,7 +228,7 @@ KINDS: tuple[tuple[str, Build, Counts, tuple[Op, ...]], ...] = (
     ("loaded", partial(_split, loaded), (0, 1, 40), (Op.BUFFER, Op.STORE, Op.AFTER, Op.LOAD)),
     ("constants", _constants, (1, 3, 60), (Op.CONST, Op.STACK, Op.RESHAPE, Op.BINARY, Op.BITCAST)),
     ("decomposed", _decomposed, (0, 2, 40), ()),
-    ("called", _called, (0, 2, 40), (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)),
+    ("called", _called, (0, 2, 40), CALLED),
     ("editions", _editions, (0, 1, 20), ()),
 )
 """Each with its counts and the ops that it needs."""

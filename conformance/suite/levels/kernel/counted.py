@@ -13,8 +13,8 @@ from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Generated, Group, with_data
 from uop.conformance.suite.levels.kernel.features import of_op
-from uop.conformance.suite.levels.kernel.listing import Listing
 from uop.conformance.suite.levels.kernel.scalar import (
+    Listing,
     Memory,
     at,
     launch,

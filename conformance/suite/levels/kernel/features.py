@@ -17,10 +17,10 @@ from uop.conformance.suite.levels.group import (
     program,
     with_data,
 )
-from uop.conformance.suite.levels.kernel import dependences, nests
-from uop.conformance.suite.levels.kernel.listing import Listing
+from uop.conformance.suite.levels.kernel import nests
 from uop.conformance.suite.levels.kernel.scalar import (
     KERNEL_OPS,
+    Listing,
     Memory,
     at,
     flat,
@@ -456,18 +456,18 @@ DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DT
     (Op.IF, "branches", branches, (dtypes.int32, dtypes.float32, dtypes.uint8)),
     (Op.IDIV, "affine", affine, (dtypes.int32, dtypes.int64, dtypes.int8)),
     (Op.INDEX, "positions", positions, (dtypes.int32, dtypes.float32, dtypes.uint8)),
-    (Op.END, "overwritten", dependences.overwritten, (dtypes.int32, dtypes.float32, dtypes.uint8)),
-    (Op.STORE, "carried", dependences.carried, (dtypes.int32, dtypes.float32, dtypes.uint16)),
+    (Op.END, "overwritten", nests.overwritten, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.STORE, "carried", nests.carried, (dtypes.int32, dtypes.float32, dtypes.uint16)),
     (
         Op.BARRIER,
         "neighbours",
-        dependences.neighbours,
+        nests.neighbours,
         (dtypes.int32, dtypes.bfloat16, dtypes.uint8),
     ),
-    (Op.BARRIER, "led", dependences.led, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.BARRIER, "led", nests.led, (dtypes.int32, dtypes.float32, dtypes.uint8)),
     (Op.INDEX, "lanes", lanes, (dtypes.int32, dtypes.float32, dtypes.uint8)),
     (Op.MOD, "wrapped", wrapped, (dtypes.int32, dtypes.float32, dtypes.uint8)),
-    (Op.END, "totals", dependences.totals, (dtypes.int32, dtypes.float32, dtypes.uint16)),
+    (Op.END, "totals", nests.totals, (dtypes.int32, dtypes.float32, dtypes.uint16)),
     (Op.CAST, "counters", counters, (dtypes.int64, dtypes.float32, dtypes.uint64, dtypes.float64)),
 )
 """Kernels with several results each, on few dtypes: what they show does not depend on the dtype."""

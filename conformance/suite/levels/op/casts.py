@@ -7,11 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from uop.conformance.suite import values
-from uop.conformance.suite.boundaries import around_ties
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import bitcast, cast, constant, outputs
-from uop.conformance.suite.values import draw_mixed, draw_ordinary, draw_positive, sample
+from uop.conformance.suite.values import (
+    around_ties,
+    draw_mixed,
+    draw_ordinary,
+    draw_positive,
+    sample,
+)
 from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype
 from uop.spec.dtype import DTYPES, FLOATS, VALUES, DType, Kind, dtypes
 from uop.spec.ops.names import Op

@@ -9,11 +9,17 @@ from math import inf
 import numpy as np
 
 from uop.conformance.suite import values
-from uop.conformance.suite.boundaries import SECOND, close_to_bounds
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import OF_ALL, Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import constant, outputs
-from uop.conformance.suite.values import draw_mixed, draw_ordinary, draw_positive, sample
+from uop.conformance.suite.values import (
+    SECOND,
+    close_to_bounds,
+    draw_mixed,
+    draw_ordinary,
+    draw_positive,
+    sample,
+)
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
 from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.errors import InvalidError

@@ -1,4 +1,4 @@
-"""Generate level op, memory: gated LOADs, STOREs into views, STAGE, AFTER, GROUP and SINK."""
+"""Generate level op: memory (LOAD, STORE, STAGE, AFTER, GROUP, SINK), calls, and sources."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Iterator
 from itertools import count
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices
+from uop.conformance.suite.choices import Choices, words
 from uop.conformance.suite.levels.group import Generated, Group, copying, group, program, with_data
 from uop.conformance.suite.levels.nodes import (
     after,
     bitcast,
     buffer,
+    call,
+    constant,
     flip_all,
+    member,
     outputs,
     shrink,
     store,
@@ -27,7 +30,7 @@ from uop.conformance.suite.levels.op.movement import (
 )
 from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, draw_special, sample
 from uop.interpreter.numeric.storage import Array
-from uop.spec.args import AxisType, PadFill, RangeArg
+from uop.spec.args import AxisType, BinaryArg, PadFill, RangeArg
 from uop.spec.dtype import DTYPES, VALUES, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
@@ -49,10 +52,13 @@ def groups() -> Iterator[Group]:
             yield copying(group("op", op, dtype, "identity", (1, 1, 3), _marker, op, dtype))
         if dtype is not dtypes.index:
             yield group("op", Op.BITCAST, dtype, "memory", (1, 1, 6), _bits, dtype)
-
     for dtype in STAGED:
         yield group("op", Op.STAGE, dtype, "ids", (1, 2, 20), _staged, dtype)
         yield group("op", Op.AFTER, dtype, "slices", (1, 2, 12), _slices, dtype)
+    for dtype in VALUES:
+        for op, name, counts, build in SOURCES:
+            if op is not Op.BINARY or dtype not in (dtypes.bool, dtypes.index):
+                yield copying(group("op", op, dtype, name, counts, build, dtype))
 
 
 def _data(dtype: DType, shape: Shape, choices: Choices) -> Array:
@@ -227,4 +233,92 @@ KINDS = (
     (Op.AFTER, "chain", (1, 1, 6), _after),
     (Op.GROUP, "two", (1, 1, 3), _group),
     (Op.SINK, "several", (1, 1, 3), _sink),
+)
+
+
+# Calls and sources.
+
+
+def _two_inputs(dtype: DType, shape: Shape) -> tuple[UOp, UOp]:
+    return param(0, shape, dtype), param(1, shape, dtype)
+
+
+def _body(choices: Choices, dtype: DType, shape: Shape) -> list[UOp]:
+    """Return values over two PARAMs: one is used twice, one is only moved."""
+    a, b = _two_inputs(dtype, shape)
+    larger = UOp(Op.MAX, a, random_flip(choices, b))
+    picked = UOp(Op.WHERE, UOp(Op.CMPLT, a, b), random_flip(choices, b), larger)
+    return [larger, picked, random_reshape(choices, b)]
+
+
+def _function(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Call one function twice with its arguments in both orders; every result is used."""
+    shape: Shape = choices.pick(((4, 4), (3, 5), (9,)))
+    body = _body(choices, dtype, shape)
+    x, y = _two_inputs(dtype, shape)
+    root = outputs(*call(body, x, y), *call(body, y, x))
+    return with_data(root, choices, draw_ordinary)
+
+
+def _nested(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Call a function that calls another: their PARAMs of one slot are different inputs."""
+    shape: Shape = choices.pick(((4, 4), (9,)))
+    inner = _body(choices, dtype, shape)
+    a, b = _two_inputs(dtype, shape)
+    outer = (UOp(Op.MAX, call(inner, b, a)[0], b), a)
+    root = outputs(*call(outer, random_flip(choices, a), b))
+    return with_data(root, choices, draw_ordinary)
+
+
+def _tuple(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Return several outputs: one that is an input, one without elements, one twice."""
+    shape: Shape = choices.pick(((3, 4), (5,), (2, 65)))
+    a = param(0, shape, dtype)
+    empty = shrink(a, (0,) * len(shape), (0, *shape[1:]))
+    moved = random_permute(choices, a)
+    root = outputs(a, random_flip(choices, a), moved, empty, moved)
+    return with_data(root, choices, draw_bits)
+
+
+def _gettuple(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Select a member of a TUPLE that no function returns."""
+    shape: Shape = choices.pick(((3, 4), (5,)))
+    a, b = _two_inputs(dtype, shape)
+    packed = outputs(random_flip(choices, b), a)
+    root = UOp(Op.STACK, member(packed, 1), member(packed, 0))
+    return with_data(root, choices, draw_ordinary)
+
+
+def _param(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Return an input as output, with slots that are not dense, for every special value."""
+    data = values.specials(dtype)
+    n = len(data)
+    root = outputs(param(3, (n,), dtype), param(1, (1, n), dtype))
+    return program(root, {3: data, 1: sample(draw_bits, dtype, (1, n), choices)})
+
+
+def _const(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Return every special value as a constant, bit by bit."""
+    return program(UOp(Op.STACK, *(constant(v, dtype) for v in values.specials(dtype))))
+
+
+def _binary(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Read bytes in the graph as the dtype, and an input."""
+    n = choices.between(1, 40)
+    raw = words(choices.data_key(), n).tobytes()[: n * dtype.itemsize]
+    data = bitcast(UOp(Op.BINARY, arg=BinaryArg(raw)), dtype)
+    inputs = param(0, (n,), dtypes.bool), param(1, (n,), dtype)
+    root = outputs(UOp(Op.WHERE, inputs[0], data, inputs[1]), data)
+    gate = sample(draw_ordinary, dtypes.bool, n, choices)
+    return program(root, [gate, sample(draw_bits, dtype, n, choices)])
+
+
+SOURCES = (
+    (Op.FUNCTION, "call", (1, 1, 6), _function),
+    (Op.FUNCTION, "nested", (0, 1, 3), _nested),
+    (Op.TUPLE, "pack", (1, 1, 3), _tuple),
+    (Op.GETTUPLE, "unpack", (1, 1, 3), _gettuple),
+    (Op.PARAM, "identity", (1, 1, 4), _param),
+    (Op.CONST, "specials", (1, 1, 1), _const),
+    (Op.BINARY, "bytes", (1, 1, 3), _binary),
 )

@@ -18,11 +18,11 @@ from uop.conformance.suite.values import (
     sample,
 )
 from uop.interpreter.numeric.storage import np_dtype
-from uop.spec.args import PadArg, PadFill, ParamArg, SliceArg
+from uop.spec.args import PadArg, PadFill, SliceArg
 from uop.spec.dtype import DTYPES, VALUES, DType, Kind, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
-from uop.spec.uop import UOp, const, index_const, param
+from uop.spec.uop import UOp, const, index_const, param, variable
 
 View = Callable[[Choices, UOp], UOp]
 
@@ -199,8 +199,7 @@ def _replicated(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _bound(dtype: DType, choices: Choices, index: int) -> Generated:
     """Use a variable with a value as the size of an axis."""
-    variable = UOp(Op.PARAM, nodes.dims(()), arg=ParamArg(9, dtypes.index, min=1, max=9))
-    size = UOp(Op.BIND, variable, index_const(choices.between(1, 9)))
+    size = UOp(Op.BIND, variable(9, 1, 9), index_const(choices.between(1, 9)))
     root = UOp(Op.EXPAND, param(0, (1, 5), dtype), UOp(Op.STACK, size, index_const(5)))
     return with_data(root, choices, draw_bits)
 
@@ -230,8 +229,7 @@ def _lists(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _variable(slot: int, value: int) -> UOp:
     """Return a size of up to `MOST` with its value."""
-    of = UOp(Op.PARAM, nodes.dims(()), arg=ParamArg(slot, dtypes.index, min=1, max=MOST))
-    return UOp(Op.BIND, of, index_const(value))
+    return UOp(Op.BIND, variable(slot, 1, MOST), index_const(value))
 
 
 def _folded(dtype: DType, choices: Choices, index: int) -> Generated:
