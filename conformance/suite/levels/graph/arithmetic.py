@@ -12,16 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.graph.pairs import Build, groups_of
-from uop.conformance.suite.levels.group import OF_ALL, Counts, Generated, Group, program
+from uop.conformance.suite.levels.graph.pairs import Kinds, Plan, just_given
+from uop.conformance.suite.levels.group import OF_ALL, Group
 from uop.conformance.suite.levels.nodes import (
     bitcast,
     cast,
     constant,
     expand,
     fold,
-    outputs,
     reshape,
 )
 from uop.conformance.suite.levels.op.elementwise import guarded
@@ -34,7 +32,7 @@ from uop.conformance.suite.values import (
     sample,
 )
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.spec.dtype import DTYPES, VALUES, DType, dtypes
+from uop.spec.dtype import DTYPES, VALUES, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, param
@@ -48,66 +46,53 @@ DRAWS = (draw_bits, draw_special, draw_ordinary)
 WITH_BITS = tuple(d for d in VALUES if d not in (dtypes.bool, dtypes.index))
 
 
+KINDS = Kinds()
+
+
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
-    return groups_of(vocabulary, _builds, IN_SMOKE)
+    return KINDS.groups(vocabulary, IN_SMOKE)
 
 
-def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
-    yield "of-constants", (1, 3, 12), _of_constants
-    if dtype.name in IN_SMOKE:
-        yield "narrow-indices", (1, 2, 6), _narrow_indices
-    if dtype in NARROW:
-        yield "mixed-products", (2, 2, 6), _mixed_products
-
-
-def _of_constants(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+@KINDS.add("of-constants", (1, 3, 12), VALUES, just_given)
+def _of_constants(p: Plan) -> Iterator[UOp]:
     """Apply each op to constants that have a meaning, and convert a repeated one to each dtype."""
-    own = vocabulary.on(dtype)
-    found = []
+    dtype, own = p.dtype, p.vocabulary.on(p.dtype)
     for op in (*own.unary, *own.unary_wide, *own.binary, *own.comparisons):
-        draws = [draw_bits, choices.pick(DRAWS)][: len(DECLARATIONS[op].src)]
-        columns = [sample(draw, dtype, 1, choices) for draw in draws]
+        draws = [draw_bits, p.choices.pick(DRAWS)][: len(DECLARATIONS[op].src)]
+        columns = [sample(draw, dtype, 1, p.choices) for draw in draws]
         columns = guarded(op, (dtype,) * len(columns), columns)
-        found.append(UOp(op, *(constant(c[0], dtype) for c in columns)))
-    repeated = expand(
-        reshape(constant(sample(draw_bits, dtype, 1, choices)[0], dtype), (1,)), (ROW,)
-    )
-    found += [cast(repeated, d) for d in vocabulary.of_dtypes(VALUES) if d is not dtypes.index]
+        yield UOp(op, *(constant(c[0], dtype) for c in columns))
+    one = constant(sample(draw_bits, dtype, 1, p.choices)[0], dtype)
+    repeated = expand(reshape(one, (1,)), (ROW,))
+    yield from (cast(repeated, d) for d in p.vocabulary.of_dtypes(VALUES) if d is not dtypes.index)
     if dtype is not dtypes.bool:
-        found += [bitcast(repeated, d) for d in vocabulary.of_dtypes(WITH_BITS)]
-    return program(outputs(*(u for u in found if vocabulary.speaks(u))))
+        yield from (bitcast(repeated, d) for d in p.vocabulary.of_dtypes(WITH_BITS))
 
 
-def _mixed_products(
-    dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
-) -> Generated:
-    """Multiply rows, and a matrix by another one, most of whose elements are an end."""
-    kinds = [dtype, *(d for d in vocabulary.of_dtypes(NARROW) if d is not dtype)]
-    inputs = [param(slot, (ROW, ROW), d) for slot, d in enumerate(kinds)]
-    found = []
-    for wide in vocabulary.of_dtypes((dtypes.int32, dtypes.int64)):
-        x, *others = (cast(u, wide) for u in inputs)
-        for y in others:
-            found.append(fold(Op.ADD, UOp(Op.MUL, x, y), (1,)))
-            rows, columns = reshape(x, (ROW, ROW, 1)), reshape(y, (1, ROW, ROW))
-            found.append(fold(Op.ADD, UOp(Op.MUL, rows, columns), (1,)))
-    root = outputs(*(u for u in found if vocabulary.speaks(u)))
-    data = []
-    for d in kinds:
-        ends = (int(d.max), int(d.max), int(d.min), choices.between(1, 100))
-        drawn = (d.encode(choices.pick(ends)) for _ in range(ROW * ROW))
-        data.append(array(d, drawn).reshape(ROW, ROW))
-    return program(root, data)
-
-
-def _narrow_indices(
-    dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
-) -> Generated:
+@KINDS.add("narrow-indices", (1, 2, 6), tuple(DTYPES[name] for name in IN_SMOKE), just_given)
+def _narrow_indices(p: Plan) -> Iterator[UOp]:
     """Read rows and elements of a table by indices whose place in memory exceeds their dtype."""
-    shape = choices.between(9, 20), choices.between(30, 60)
-    narrow, table = (dtypes.uint8, dtypes.int8)[index % 2], param(0, shape, dtype)
+    shape = p.choices.between(9, 20), p.choices.between(30, 60)
+    narrow, table = (dtypes.uint8, dtypes.int8)[p.index % 2], param(0, shape, p.dtype)
     row, column = (param(slot, (ROW,), narrow) for slot in (1, 2))
-    found = (UOp(Op.INDEX, table, row), UOp(Op.INDEX, table, row, column))
-    places = (sample(draw_within(0, n - 1), narrow, ROW, choices) for n in shape)
-    root = outputs(*(u for u in found if vocabulary.speaks(u)))
-    return program(root, [sample(draw_bits, dtype, shape, choices), *places])
+    yield UOp(Op.INDEX, table, row)
+    yield UOp(Op.INDEX, table, row, column)
+    p.given[0] = sample(draw_bits, p.dtype, shape, p.choices)
+    for slot, n in enumerate(shape, 1):
+        p.given[slot] = sample(draw_within(0, n - 1), narrow, ROW, p.choices)
+
+
+@KINDS.add("mixed-products", (2, 2, 6), NARROW, just_given)
+def _mixed_products(p: Plan) -> Iterator[UOp]:
+    """Multiply rows, and a matrix by another one, most of whose elements are an end."""
+    kinds = [p.dtype, *(d for d in p.vocabulary.of_dtypes(NARROW) if d is not p.dtype)]
+    for wide in p.vocabulary.of_dtypes((dtypes.int32, dtypes.int64)):
+        x, *others = (cast(param(slot, (ROW, ROW), d), wide) for slot, d in enumerate(kinds))
+        for y in others:
+            yield fold(Op.ADD, UOp(Op.MUL, x, y), (1,))
+            rows, columns = reshape(x, (ROW, ROW, 1)), reshape(y, (1, ROW, ROW))
+            yield fold(Op.ADD, UOp(Op.MUL, rows, columns), (1,))
+    for slot, d in enumerate(kinds):
+        ends = (int(d.max), int(d.max), int(d.min), p.choices.between(1, 100))
+        drawn = (d.encode(p.choices.pick(ends)) for _ in range(ROW * ROW))
+        p.given[slot] = array(d, drawn).reshape(ROW, ROW)

@@ -1,32 +1,5 @@
 """Generate level graph: a few ops that compilers merge, by rules that hold for some numbers, shapes
 or dtypes alone.
-
-- affine: quotients, remainders and comparisons of x * k + r on narrow values, by which compilers
-  simplify addresses. Whether a rule holds depends on k, on the divisor and on the range of r.
-- filled: quotients and remainders of products that nearly fill a dtype, so that x + c may wrap.
-- view-chains: several views, along axes of size 1 too, and a fold of them.
-- folded-constants: folds of constants under views, with absent elements or zeros.
-- bits-between: an op on the bits of values of another kind.
-- shifts: a shift by k, an op with a multiple of 2**k or a mask, and the shift back.
-- casts-in-folds: folds of casts, and casts of folds.
-- selections: contractions of operands in any order of axes, folds under masks of triangles,
-  elements of one value joined anew, and elements of a part of a square.
-- adjusted: the divisor, or 1, added to a quotient or remainder where x or the result has a sign.
-- idioms: what compilers replace as a whole: a selection by number, some of which select nothing; a
-  count of trues; the place of the largest, of which there are several; a variance.
-- view-pairs: each view of each view, on shapes in which the order of elements shows.
-- centred: folds of x with a fold of x, along rows that are no multiple of a vector.
-- powers: products, quotients and remainders by 1 << y, for each count y of a dtype.
-- narrowed: comparisons, maxima and quotients of an integer that lost its upper bits.
-- divided: quotients and remainders by constants, of numbers at both ends of a dtype.
-- twice-divided: a quotient or remainder by a constant, also times it, divided by another one.
-- unchanged: products, folds and transposes of views that change nothing.
-- long-folds: views of folds of more elements than one group of work items has.
-- left-out: ops and folds of a buffer in which a STORE has left out absent elements, and of these.
-- called-on-views: one FUNCTION of several views of a value.
-- two-axes: folds and selections along two axes of a cube at once, one of which may be repeated.
-- rounded: conversions to each float at the points where a second rounding shows.
-- widened-pairs: products of integers made wider, sums of them, and narrow products made wider.
 """
 
 from __future__ import annotations
@@ -38,35 +11,20 @@ from math import prod
 import numpy as np
 
 from uop.conformance.suite.choices import Choices
+from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.pairs import (
     LENGTH,
-    Build,
-    groups_of,
-    on_data,
+    Kinds,
+    Plan,
+    just_given,
     ordinary_first,
 )
 from uop.conformance.suite.levels.graph.steps import FOLDS
-from uop.conformance.suite.levels.group import Counts, Generated, Group, program
-from uop.conformance.suite.levels.nodes import (
-    after,
-    bitcast,
-    buffer,
-    call,
-    cast,
-    expand,
-    flip,
-    fold,
-    outputs,
-    pad,
-    permute,
-    reshape,
-    shrink,
-)
+from uop.conformance.suite.levels.group import Counts
 from uop.conformance.suite.values import around_ties, draw_special, draw_within, sample
-from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
-from uop.spec.dtype import FLOATS, INTS, VALUES, DType, dtypes
+from uop.spec.dtype import FLOATS, INTS, NUMBERS, VALUES, DType, dtypes
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.registry import DECLARATIONS, Shape
@@ -78,7 +36,9 @@ RESULTS = 16
 """The values in one program."""
 STEPS = 3
 """The most views in a chain."""
-COUNTS: Counts = (1, 2, 24)
+USUAL: Counts = (1, 2, 12)
+RARELY: Counts = (1, 1, 12)
+OFTEN: Counts = (1, 2, 24)
 MOVED = (dtypes.int8, dtypes.int32, dtypes.float32)
 """Few dtypes: a view is the same on all."""
 SHAPES = (((3, 1), (1, 2, 3)), ((1, 4), (2, 3, 1)))
@@ -88,174 +48,130 @@ DIVISORS = (3, 5, 6, 7, 9, 10, 11, 13, 14, 21, 25, 28, 49, 60, 100, 125)
 TWICE = ((2, 4), (3, 12), (16, 12), (4, 2), (5, 3), (100, 2))
 """Pairs of divisors: one is a multiple of the other, or the product is large for 8 bits."""
 ROWS = (5, 6, 7, 9)
+"""Lengths that are no multiple of a vector."""
+WIDE = tuple(d for d in INTS if d.bits > 8)
+NARROW = tuple(d for d in INTS if d.bits < 64)
+SIGNED = tuple(d for d in INTS if d.is_signed)
+
+KINDS = Kinds()
+groups = KINDS.groups
 
 
-def groups(vocabulary: Vocabulary) -> Iterator[Group]:
-    return groups_of(vocabulary, _builds)
+def _small(root: UOp, choices: Choices) -> list[dict[int, Array]]:
+    """Return a batch of few numbers from 0 on, and one of numbers on both sides of it."""
+    return [
+        {
+            k: sample(draw_within(low * u.dtype.is_signed, high), u.dtype, u.shape, choices)
+            for k, u in slots_of(root).items()
+        }
+        for low, high in ((0, 20), (-40, 40))
+    ]
 
 
-def _builds(dtype: DType) -> Iterator[tuple[str, Counts, Build]]:
-    if dtype.is_int:
-        yield "affine", (2, 3, 48), _affine
-        yield "shifts", (1, 1, 12), _shifts
-        if dtype.bits > 8:
-            yield "filled", (1, 2, 12), _filled
-        if dtype.is_signed:
-            yield "adjusted", (1, 2, 12), _adjusted
-    yield "view-chains", COUNTS, _view_chains
-    yield "folded-constants", COUNTS, _folded_constants
-    if dtype is not dtypes.bool:
-        yield "bits-between", COUNTS, _bits_between
-        yield "casts-in-folds", (1, 1, 12), _casts_in_folds
-        yield "idioms", (1, 1, 12), _idioms
-        yield "selections", (1, 1, 12), _selections
-    if dtype in MOVED:
-        yield "view-pairs", (1, 2, 12), _view_pairs
-        yield "left-out", (1, 2, 12), _left_out
-        yield "called-on-views", (1, 2, 12), _called_on_views
-        yield "unchanged", (1, 2, 12), _unchanged
-        yield "two-axes", (1, 2, 12), _two_axes
-        yield "long-folds", (1, 2, 12), _long_folds
-    if dtype.is_int or dtype.is_float:
-        yield "centred", (1, 1, 6), _centred
-    if dtype.is_int:
-        yield "powers", (1, 1, 6), _powers
-        yield "divided", (2, 2, 12), _divided
-        yield "twice-divided", (2, 2, 12), _twice_divided
-    if dtype.is_int and dtype.bits > 8:
-        yield "narrowed", (2, 2, 12), _narrowed
-    if dtype is dtypes.float32:
-        yield "rounded", (3, 3, 12), _rounded
-    if dtype.is_int and dtype.bits < 64:
-        yield "widened-pairs", (2, 3, 12), _widened_pairs
+@KINDS.add("affine", (2, 3, 48), INTS, _small)
+def _affine(p: Plan) -> Iterator[UOp]:
+    """Divide x * k + r and its kin by a number, and compare them with a number or a value.
 
-
-def _affine(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Divide x * k + r and its kin by a number, and compare them with a number or a value."""
-    x, y, z = (param(slot, (LENGTH,), dtype) for slot in range(3))
-    found = []
-    outer = vocabulary.of((Op.IDIV, Op.MOD, Op.CDIV, Op.CMOD, Op.CMPLT), dtype) or (Op.CMPLT,)
+    By such rules compilers simplify addresses. Whether one holds depends on k, on the divisor and
+    on the range of r.
+    """
+    x, y, z = p.inputs(3)
+    outer = p.of(Op.IDIV, Op.MOD, Op.CDIV, Op.CMOD, Op.CMPLT) or (Op.CMPLT,)
     for _ in range(RESULTS):
-        k, m, c = (const(choices.pick(FACTORS), dtype) for _ in range(3))
+        k, m, c = (p.const(p.choices.pick(FACTORS)) for _ in range(3))
         rest = UOp(Op.MOD, y, m)
-        product = UOp(Op.MUL, choices.pick((x, UOp(Op.MOD, x, c), rest)), k)
-        value = choices.pick(
+        product = UOp(Op.MUL, p.choices.pick((x, UOp(Op.MOD, x, c), rest)), k)
+        value = p.choices.pick(
             (
                 product,
                 UOp(Op.ADD, product, rest),
-                UOp(Op.ADD, product, const(choices.between(1, 11), dtype)),
+                UOp(Op.ADD, product, p.const(p.choices.between(1, 11))),
                 UOp(Op.SUB, rest, UOp(Op.MOD, x, c)),
                 UOp(Op.MUL, x, x),
                 UOp(Op.ADD, product, UOp(Op.MUL, UOp(Op.IDIV, y, m), c)),
             ),
         )
-        op = choices.pick(outer)
+        op = p.choices.pick(outer)
         if op is not Op.CMPLT:
-            value = UOp(op, value, const(choices.pick(FACTORS), dtype))
-            if choices.chance(50):
-                found.append(value)
+            value = UOp(op, value, p.const(p.choices.pick(FACTORS)))
+            if p.choices.chance(50):
+                yield value
                 continue
-        limit = choices.pick((z, const(choices.pick((0, 1, 3, 7, 10)), dtype)))
-        found.append(UOp(Op.CMPLT, *choices.shuffled([value, limit])))
-    root = outputs(*dict.fromkeys(u for u in found if vocabulary.speaks(u)))
-    ranges = (draw_within(0, 20), draw_within(-40 * dtype.is_signed, 40))
-    inputs = slots_of(root)
-    data = ({k: sample(draw, dtype, (LENGTH,), choices) for k in inputs} for draw in ranges)
-    return program(root, *data)
+        limit = p.choices.pick((z, p.const(p.choices.pick((0, 1, 3, 7, 10)))))
+        yield UOp(Op.CMPLT, *p.choices.shuffled([value, limit]))
 
 
-def _shifts(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+@KINDS.add("shifts", RARELY, INTS)
+def _shifts(p: Plan) -> Iterator[UOp]:
     """Shift x, apply each op with a constant that is a multiple of 2**k, and shift back."""
-    x, y = (param(slot, (LENGTH,), dtype) for slot in range(2))
-    found = []
+    x, y = p.inputs(2)
     for op in (Op.ADD, Op.SUB, Op.MUL, Op.XOR, Op.AND, Op.MAX):
         for there, back in ((Op.SHL, Op.SHR), (Op.SHR, Op.SHL)):
-            few = choices.between(1, dtype.bits // 2 - 1)
-            k, mask = const(few, dtype), const((1 << dtype.bits - few - 1) - 1, dtype)
-            number = const(choices.pick((1, 3)) << few, dtype)
-            shifted = UOp(back, UOp(op, UOp(there, x, k), number), k)
-            found += [shifted, UOp(op, UOp(there, y, k), mask), UOp(back, UOp(there, y, k), k)]
-    return on_data(found, vocabulary, choices)
+            few = p.choices.between(1, p.dtype.bits // 2 - 1)
+            k, mask = p.const(few), p.const((1 << p.dtype.bits - few - 1) - 1)
+            number = p.const(p.choices.pick((1, 3)) << few)
+            yield UOp(back, UOp(op, UOp(there, x, k), number), k)
+            yield UOp(op, UOp(there, y, k), mask)
+            yield UOp(back, UOp(there, y, k), k)
 
 
-def _filled(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+@KINDS.add("filled", USUAL, WIDE)
+def _filled(p: Plan) -> Iterator[UOp]:
     """Divide a narrow value times a factor that leaves little room in a wide dtype."""
+    dtype = p.dtype
     narrow = next(d for d in INTS if d.kind is dtype.kind and 2 * d.bits == dtype.bits)
-    x = cast(param(0, (LENGTH,), narrow), dtype)
+    x = nodes.cast(param(0, (LENGTH,), narrow), dtype)
     most = int(dtype.max) // (int(narrow.max) + 1)
-    found = []
-    for op in _divisions(vocabulary, dtype) or (Op.IDIV,):
-        for divisor in choices.shuffled((2, *FACTORS, 7, 100)[:: 1 + index % 2])[:4]:
-            product = UOp(Op.MUL, x, const(most - choices.below(most // 4), dtype))
-            found.append(UOp(op, product, const(divisor, dtype)))
-    return on_data(found, vocabulary, choices)
+    for op in _divisions(p, p.dtype) or (Op.IDIV,):
+        for divisor in p.choices.shuffled((2, *FACTORS, 7, 100)[:: 1 + p.index % 2])[:4]:
+            product = UOp(Op.MUL, x, p.const(most - p.choices.below(most // 4)))
+            yield UOp(op, product, p.const(divisor))
 
 
-def _adjusted(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+@KINDS.add("adjusted", USUAL, SIGNED)
+def _adjusted(p: Plan) -> Iterator[UOp]:
     """Add the divisor, or 1, to a quotient or a remainder of x where x or the result has a sign."""
-    x, zero = param(0, (LENGTH,), dtype), const(0, dtype)
-    found = []
-    for op in _divisions(vocabulary, dtype) or (Op.MOD,):
-        divisor = const(choices.pick(FACTORS), dtype)
+    (x,), zero = p.inputs(1), p.const(0)
+    for op in _divisions(p, p.dtype) or (Op.MOD,):
+        divisor = p.const(p.choices.pick(FACTORS))
         result = UOp(op, x, divisor)
         for signed in (x, result):
+            other = p.choices.pick((UOp(Op.CMPLT, zero, signed), UOp(Op.CMPNE, signed, zero)))
+            step = p.choices.pick((divisor, p.const(1), p.const(-1)))
             negative = UOp(Op.CMPLT, signed, zero)
-            other = choices.pick((UOp(Op.CMPLT, zero, signed), UOp(Op.CMPNE, signed, zero)))
-            step = choices.pick((divisor, const(1, dtype), const(-1, dtype)))
-            found.append(UOp(Op.WHERE, negative, UOp(Op.ADD, result, divisor), result))
-            found.append(UOp(Op.WHERE, other, UOp(Op.ADD, result, step), result))
-    return on_data(found, vocabulary, choices)
+            yield UOp(Op.WHERE, negative, UOp(Op.ADD, result, divisor), result)
+            yield UOp(Op.WHERE, other, UOp(Op.ADD, result, step), result)
 
 
-def _casts_in_folds(
-    dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
-) -> Generated:
-    """Fold what is cast to a dtype, and cast folds to it: the element that decides may change."""
-    kinds = (d for d in VALUES if d not in (dtype, dtypes.index))
-    # A float outside an integer's range has no value in it.
-    fits = [d for d in kinds if dtype.is_float or not d.is_float]
-    found = []
-    for slot in range(RESULTS // 4):
-        x = param(slot, (3, 4), choices.pick(vocabulary.of_dtypes(fits) or [dtype]))
-        for axes in ((0,), (1,)):
-            op = choices.pick(vocabulary.of(FOLDS, dtype) or FOLDS)
-            found.append(fold(op, cast(x, dtype), axes))
-        if x.dtype is not dtypes.bool:
-            found.append(cast(fold(choices.pick(FOLDS), x, (1,)), dtype))
-    return on_data(found, vocabulary, choices)
-
-
-def _view_chains(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Take views of views, and fold half of them."""
-    found = []
+@KINDS.add("view-chains", OFTEN, VALUES, ordinary_first)
+def _view_chains(p: Plan) -> Iterator[UOp]:
+    """Take views of views, along axes of size 1 too, and fold half of them."""
     for slot, shape in enumerate(((3, 1, 2), (2, 3), (1, 4), (2, 2, 3))):
         for k in range(RESULTS // 4):
-            u = param(slot, shape, dtype)
-            for _ in range(choices.between(2, STEPS)):
-                u = _view(choices, vocabulary, u)
-            found.append(_fold(choices, vocabulary, u) if k % 2 else u)
-    return on_data(found, vocabulary, choices, ordinary_first)
+            u = param(slot, shape, p.dtype)
+            for _ in range(p.choices.between(2, STEPS)):
+                u = _view(p, u)
+            yield _fold(p, u) if k % 2 else u
 
 
-def _view(choices: Choices, vocabulary: Vocabulary, u: UOp) -> UOp:
+def _view(p: Plan, u: UOp) -> UOp:
     """Return one view of a value that has at least one axis."""
-    op, shape = choices.pick(_views(vocabulary)), u.shape
+    choices, op, shape = p.choices, p.choices.pick(_views(p)), u.shape
     if op is Op.PERMUTE:
-        return permute(u, choices.shuffled(range(len(shape))))
+        return nodes.permute(u, choices.shuffled(range(len(shape))))
     if op is Op.FLIP:
-        return flip(u, (choices.chance(50) for _ in shape))
+        return nodes.flip(u, (choices.chance(50) for _ in shape))
     if op is Op.RESHAPE:
-        return reshape(u, _other_shape(choices, shape))
+        return nodes.reshape(u, _other_shape(choices, shape))
     if op is Op.SHRINK:
         offset = [choices.below(s) for s in shape]
-        return shrink(
-            u, offset, (choices.between(1, s - o) for s, o in zip(shape, offset, strict=True))
-        )
+        sizes = (choices.between(1, s - o) for s, o in zip(shape, offset, strict=True))
+        return nodes.shrink(u, offset, sizes)
     if op is Op.PAD:
         before = [choices.below(3) for _ in shape]
-        sizes = [s + b + choices.below(2) for s, b in zip(shape, before, strict=True)]
-        return pad(u, before, sizes, PadFill.ZERO)
-    return expand(u, (choices.between(1, 3) if s == 1 else s for s in shape))
+        sizes = (s + b + choices.below(2) for s, b in zip(shape, before, strict=True))
+        return nodes.pad(u, before, sizes, PadFill.ZERO)
+    return nodes.expand(u, (choices.between(1, 3) if s == 1 else s for s in shape))
 
 
 def _other_shape(choices: Choices, shape: Shape) -> list[int]:
@@ -268,134 +184,160 @@ def _other_shape(choices: Choices, shape: Shape) -> list[int]:
     return choices.shuffled([*sizes, 1])
 
 
-def _fold(choices: Choices, vocabulary: Vocabulary, u: UOp) -> UOp:
-    axes = [k for k in range(len(u.shape)) if choices.chance(50)] or [0]
-    return fold(choices.pick(vocabulary.of(FOLDS, u.dtype) or FOLDS), u, axes)
+def _fold(p: Plan, u: UOp) -> UOp:
+    axes = [k for k in range(len(u.shape)) if p.choices.chance(50)] or [0]
+    return nodes.fold(p.choices.pick(p.folds), u, axes)
 
 
-def _folded_constants(
-    dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
-) -> Generated:
+@KINDS.add("folded-constants", OFTEN, VALUES, ordinary_first)
+def _folded_constants(p: Plan) -> Iterator[UOp]:
     """Fold a constant that is repeated, padded and cut, and add a value that is none."""
-    x = param(0, (1,), dtype)
-    found = []
-    for number in choices.shuffled(range(2, 2 + RESULTS)):
-        n, before = choices.between(1, 4), choices.below(3)
-        value = const(bool(number % 2) if dtype is dtypes.bool else number, dtype)
-        u = expand(reshape(value, (1,)), (n,))
-        if choices.chance(70):
-            fill = choices.pick((PadFill.INVALID, PadFill.ZERO))
-            u = pad(u, (before,), (n + before + choices.below(3),), fill)
-        if choices.chance(30):
-            u = UOp(choices.pick(vocabulary.of((Op.ADD, Op.MUL, Op.MAX)) or (Op.ADD,)), u, value)
-        folded = _fold(choices, vocabulary, u)
-        found.append(UOp(Op.ADD if dtype is not dtypes.bool else Op.OR, folded, x))
-    return on_data(found, vocabulary, choices, ordinary_first)
+    (x,), is_bool = p.inputs(1, (1,)), p.dtype is dtypes.bool
+    for number in p.choices.shuffled(range(2, 2 + RESULTS)):
+        n, before = p.choices.between(1, 4), p.choices.below(3)
+        value = p.const(bool(number % 2) if is_bool else number)
+        u = nodes.expand(nodes.reshape(value, (1,)), (n,))
+        if p.choices.chance(70):
+            fill = p.choices.pick((PadFill.INVALID, PadFill.ZERO))
+            u = nodes.pad(u, (before,), (n + before + p.choices.below(3),), fill)
+        if p.choices.chance(30):
+            ops = p.vocabulary.of((Op.ADD, Op.MUL, Op.MAX)) or (Op.ADD,)
+            u = UOp(p.choices.pick(ops), u, value)
+        yield UOp(Op.OR if is_bool else Op.ADD, _fold(p, u), x)
 
 
-def _bits_between(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+@KINDS.add("bits-between", OFTEN, NUMBERS)
+def _bits_between(p: Plan) -> Iterator[UOp]:
     """Apply ops to the bits of values, and turn the results back."""
-    x, y = (param(slot, (LENGTH,), dtype) for slot in range(2))
-    kinds = [d for d in VALUES if d not in (dtypes.bool, dtypes.index, dtype)]
-    others = [d for d in kinds if d.bits == dtype.bits and d.kind is not dtype.kind]
-    found = []
+    x, y = p.inputs(2)
+    kinds = [d for d in VALUES if d not in (dtypes.bool, dtypes.index, p.dtype)]
+    others = [d for d in kinds if d.bits == p.dtype.bits and d.kind is not p.dtype.kind]
     for _ in range(RESULTS if others else 0):
-        kind = choices.pick(others)
-        ops = vocabulary.on(kind)
+        kind = p.choices.pick(others)
+        ops = p.vocabulary.on(kind)
         one, two = ops.unary + ops.unary_wide, ops.binary + ops.comparisons
-        op = choices.pick(
-            [op for op in (*one, *two) if not DECLARATIONS[op].is_partial] or [Op.NOOP]
-        )
-        operands = [bitcast(u, kind) for u in (x, y)][: 2 if op in two else 1]
-        value = UOp(op, *operands)
-        found.append(bitcast(value, dtype) if value.dtype is kind else value)
-    return on_data(found, vocabulary, choices)
+        total = [op for op in (*one, *two) if not DECLARATIONS[op].is_partial]
+        op = p.choices.pick(total or [Op.NOOP])
+        value = UOp(op, *(nodes.bitcast(u, kind) for u in ((x, y) if op in two else (x,))))
+        yield nodes.bitcast(value, p.dtype) if value.dtype is kind else value
 
 
-def _selections(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Contract, mask and select, where sizes are equal, so only the order of axes can be wrong."""
-    n = choices.between(2, 4)
-    x, y = (param(slot, (n, n, n), dtype) for slot in range(2))
+@KINDS.add("casts-in-folds", RARELY, NUMBERS)
+def _casts_in_folds(p: Plan) -> Iterator[UOp]:
+    """Fold what is cast to a dtype, and cast folds to it: the element that decides may change."""
+    kinds = (d for d in VALUES if d not in (p.dtype, dtypes.index))
+    # A float outside an integer's range has no value in it.
+    fits = [d for d in kinds if p.dtype.is_float or not d.is_float]
+    for slot in range(RESULTS // 4):
+        x = param(slot, (3, 4), p.choices.pick(p.vocabulary.of_dtypes(fits) or [p.dtype]))
+        for axes in ((0,), (1,)):
+            yield nodes.fold(p.choices.pick(p.folds), nodes.cast(x, p.dtype), axes)
+        if x.dtype is not dtypes.bool:
+            yield nodes.cast(nodes.fold(p.choices.pick(FOLDS), x, (1,)), p.dtype)
+
+
+@KINDS.add("idioms", RARELY, NUMBERS, just_given)
+def _idioms(p: Plan) -> Iterator[UOp]:
+    """Use what compilers replace as a whole: select by number, count trues, find the place of the
+    largest, and take a variance. Some numbers select nothing, and several elements are the largest.
+    """
+    choices, dtype = p.choices, p.dtype
+    n, count = choices.between(3, 5), 300
+    numbers = nodes.reshape(UOp(Op.STACK, *(const(k, dtypes.int32) for k in range(n))), (n, 1))
+    rows, wanted = param(0, (n, 1), dtype), param(1, (1, count), dtypes.int32)
+    is_one = UOp(Op.CMPEQ, numbers, wanted)
+    same = UOp(Op.CMPEQ, rows, nodes.fold(Op.MAX, rows, (0,)))
+    picked = UOp(Op.WHERE, is_one, rows, p.const(0))
+    counted = nodes.cast(UOp(Op.CMPLT, wanted, const(n, dtypes.int32)), dtype)
+    yield nodes.fold(Op.ADD, UOp(Op.MUL, rows, nodes.cast(is_one, dtype)), (0,))
+    yield nodes.fold(choices.pick((Op.ADD, Op.MAX)), picked, (0,))
+    yield nodes.fold(Op.ADD, counted, (1,))
+    yield nodes.fold(Op.MAX, UOp(Op.MUL, nodes.cast(same, dtypes.int32), numbers), (0,))
+    if dtype.is_float:
+        mean = UOp(Op.MUL, nodes.fold(Op.ADD, rows, (0,)), p.const(1 / n))
+        apart = UOp(Op.SUB, rows, mean)
+        yield nodes.fold(Op.ADD, UOp(Op.MUL, apart, apart), (0,))
+    large = 1 << (dtype.format.precision - 2) if dtype.is_float else 1
+    least = choices.pick((1, large))
+    p.given[0] = sample(draw_within(least, least + 2), dtype, (n, 1), choices)
+    p.given[1] = sample(draw_within(-2, n), dtypes.int32, (1, count), choices)
+
+
+@KINDS.add("selections", RARELY, NUMBERS, lambda root, choices: ordinary_first(root, choices)[:2])
+def _selections(p: Plan) -> Iterator[UOp]:
+    """Contract, mask and select, where sizes are equal, so only the order of axes can be wrong.
+
+    Operands of contractions have their axes in any order, masks are triangles, elements of one
+    value are joined anew, and elements are read from a part of a square.
+    """
+    choices, dtype, n = p.choices, p.dtype, p.choices.between(2, 4)
+    x, y = p.inputs(2, (n, n, n))
     square, row = param(2, (n, n), dtype), param(3, (1, n), dtype)
     picks = param(4, (n,), dtypes.int32)
-    found = []
     for _ in range(4):
-        left = reshape(permute(x, choices.shuffled(range(3))), (n, n, 1, n))
-        right = reshape(permute(y, choices.shuffled(range(3))), (n, 1, n, n))
-        product = UOp(Op.MUL, expand(left, (n,) * 4), expand(right, (n,) * 4))
-        found.append(fold(Op.ADD, product, (choices.below(4),)))
+        left = nodes.reshape(nodes.permute(x, choices.shuffled(range(3))), (n, n, 1, n))
+        right = nodes.reshape(nodes.permute(y, choices.shuffled(range(3))), (n, 1, n, n))
+        product = UOp(Op.MUL, *(nodes.expand(u, (n,) * 4) for u in (left, right)))
+        yield nodes.fold(Op.ADD, product, (choices.below(4),))
     numbers = UOp(Op.STACK, *(const(k, dtypes.int32) for k in range(n)))
-    i, j = reshape(numbers, (n, 1)), reshape(numbers, (1, n))
-    zero, low = const(0, dtype), const(dtype.min, dtype)
+    i, j = nodes.reshape(numbers, (n, 1)), nodes.reshape(numbers, (1, n))
     for op in (Op.CMPLT, Op.CMPLE, Op.CMPGT, Op.CMPGE, Op.CMPNE):
-        mask = UOp(op, j, i)
-        repeated = UOp(Op.WHERE, mask, expand(row, (n, n)), zero)
-        found.append(fold(Op.ADD, repeated, (choices.below(2),)))
-        found.append(fold(Op.MAX, UOp(Op.WHERE, mask, square, low), (choices.below(2),)))
-        scaled = UOp(Op.WHERE, mask, UOp(Op.MUL, square, const(3, dtype)), const(1, dtype))
-        found.append(fold(Op.MAX, scaled, (choices.below(2),)))
+        mask, scaled = UOp(op, j, i), UOp(Op.MUL, square, p.const(3))
+        for fold, value, other in (
+            (Op.ADD, nodes.expand(row, (n, n)), p.const(0)),
+            (Op.MAX, square, p.const(dtype.min)),
+            (Op.MAX, scaled, p.const(1)),
+        ):
+            yield nodes.fold(fold, UOp(Op.WHERE, mask, value, other), (choices.below(2),))
+    elements = param(5, (8,), dtype)
     for first, last in ((0, 3), (1, 6), (2, 6), (3, 7)):
         # From the first one to the last one, as a run is, in any order.
         order = (first, *choices.shuffled(range(first + 1, last)), last)
-        elements = param(5, (8,), dtype)
-        found.append(UOp(Op.STACK, *(UOp(Op.INDEX, elements, index_const(k)) for k in order)))
-    part = shrink(square, (0, 0), (n, n - 1))
-    found.append(UOp(Op.INDEX, part, picks, index_const(choices.below(n - 1))))
-    found.append(UOp(Op.INDEX, permute(part, (1, 0)), index_const(choices.below(n - 1)), picks))
-    place = {4: sample(draw_within(0, n - 1), dtypes.int32, (n,), choices)}
-    return on_data(
-        found,
-        vocabulary,
-        choices,
-        lambda root, choices: [b | place for b in ordinary_first(root, choices)[:2]],
-    )
+        yield UOp(Op.STACK, *(UOp(Op.INDEX, elements, index_const(k)) for k in order))
+    part = nodes.shrink(square, (0, 0), (n, n - 1))
+    yield UOp(Op.INDEX, part, picks, index_const(choices.below(n - 1)))
+    yield UOp(Op.INDEX, nodes.permute(part, (1, 0)), index_const(choices.below(n - 1)), picks)
+    p.given[4] = sample(draw_within(0, n - 1), dtypes.int32, (n,), choices)
 
 
-def _idioms(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Select, count, find the place of the largest, and take a variance."""
-    n, count = choices.between(3, 5), 300
-    numbers = (UOp(Op.STACK, *(const(k, dtypes.int32) for k in range(n))), (n, 1))
-    rows, wanted = param(0, (n, 1), dtype), param(1, (1, count), dtypes.int32)
-    is_one = UOp(Op.CMPEQ, reshape(*numbers), wanted)
-    zero, same = const(0, dtype), UOp(Op.CMPEQ, rows, fold(Op.MAX, rows, (0,)))
-    found = [
-        fold(Op.ADD, UOp(Op.MUL, rows, cast(is_one, dtype)), (0,)),
-        fold(choices.pick((Op.ADD, Op.MAX)), UOp(Op.WHERE, is_one, rows, zero), (0,)),
-        fold(Op.ADD, cast(UOp(Op.CMPLT, wanted, const(n, dtypes.int32)), dtype), (1,)),
-        fold(Op.MAX, UOp(Op.MUL, cast(same, dtypes.int32), reshape(*numbers)), (0,)),
-    ]
-    if dtype.is_float:
-        mean = UOp(Op.MUL, fold(Op.ADD, rows, (0,)), const(1 / n, dtype))
-        apart = UOp(Op.SUB, rows, mean)
-        found.append(fold(Op.ADD, UOp(Op.MUL, apart, apart), (0,)))
-    large = 1 << (dtype.format.precision - 2) if dtype.is_float else 1
-    least = choices.pick((1, large))
-    data = {
-        0: sample(draw_within(least, least + 2), dtype, (n, 1), choices),
-        1: sample(draw_within(-2, n), dtypes.int32, (1, count), choices),
-    }
-    return on_data(found, vocabulary, choices, lambda root, _: [data])
-
-
-def _view_pairs(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+@KINDS.add("view-pairs", USUAL, MOVED, ordinary_first)
+def _view_pairs(p: Plan) -> Iterator[UOp]:
     """Take each view of each view; those that order elements anew on two shapes."""
-    views = _views(vocabulary)
-    x, y = (param(slot, shape, dtype) for slot, shape in enumerate(SHAPES[index % 2]))
-    found = []
-    for inner, outer in product(views, views):
+    x, y = (param(slot, shape, p.dtype) for slot, shape in enumerate(SHAPES[p.index % 2]))
+    for inner, outer in product(_views(p), _views(p)):
         is_ordering = {inner, outer} <= {Op.PERMUTE, Op.RESHAPE, Op.EXPAND}
-        for u in (x, y) if is_ordering else (x if choices.chance(50) else y,):
-            found.append(_viewed(choices, outer, _viewed(choices, inner, u)))
-    return on_data(found, vocabulary, choices, ordinary_first)
+        for u in (x, y) if is_ordering else (x if p.choices.chance(50) else y,):
+            yield _viewed(p.choices, outer, _viewed(p.choices, inner, u))
 
 
-def _views(vocabulary: Vocabulary) -> tuple[Op, ...]:
-    views = (Op.PERMUTE, Op.RESHAPE, Op.SHRINK, Op.PAD, Op.FLIP, Op.EXPAND)
-    return vocabulary.of(views) or views
+@KINDS.add("left-out", USUAL, MOVED, ordinary_first)
+def _left_out(p: Plan) -> Iterator[UOp]:
+    """Store a part that is padded with absent elements, and compute with the buffer after it."""
+    n = p.choices.between(2, 4)
+    for slot in range(4):
+        before = p.choices.below(3)
+        size = n + before + p.choices.between(1, 3)
+        part = nodes.pad(param(4, (n,), p.dtype), (before,), (size,), PadFill.INVALID)
+        whole = nodes.after(nodes.buffer(slot, (size,), p.dtype), part)
+        yield UOp(p.choices.pick((Op.ADD, Op.MUL, Op.MAX)), whole, whole)
+        yield nodes.fold(p.choices.pick(FOLDS), whole, (0,))
+        yield nodes.flip_all(whole)
+        for op in p.choices.shuffled(FOLDS)[:2]:
+            yield nodes.fold(op, nodes.reshape(part, (size, 1)), (1,))
 
 
-def _divisions(vocabulary: Vocabulary, dtype: DType) -> tuple[Op, ...]:
-    return vocabulary.of((*FLOOR_DIVISIONS, Op.CDIV, Op.CMOD), dtype)
+@KINDS.add("called-on-views", USUAL, MOVED, ordinary_first)
+def _called_on_views(p: Plan) -> Iterator[UOp]:
+    """Call one FUNCTION on a square, its transpose, and both in reverse."""
+    n = p.choices.between(2, 4)
+    x, y, own, other = p.inputs(4, (n, n))
+    reverse = (True, False)
+    body = (UOp(p.choices.pick((Op.ADD, Op.SUB, Op.MUL)), x, y), nodes.flip(x, reverse))
+    views = [own, nodes.permute(own, (1, 0))]
+    views += [nodes.flip(u, reverse) for u in views]
+    for u in p.choices.shuffled(views):
+        # The body is over PARAMs of its own, slots 0 and 1.
+        yield from nodes.call(body, *p.choices.shuffled((u, other)))
 
 
 def _viewed(choices: Choices, op: Op, u: UOp) -> UOp:
@@ -403,140 +345,116 @@ def _viewed(choices: Choices, op: Op, u: UOp) -> UOp:
     shape = [int(n) for n in u.shape]
     if op is Op.PERMUTE:
         first = choices.between(1, max(1, len(shape) - 1))
-        return permute(u, [*range(first, len(shape)), *range(first)])
+        return nodes.permute(u, [*range(first, len(shape)), *range(first)])
     if op is Op.FLIP:
-        return flip(u, (True,) * len(shape))
+        return nodes.flip_all(u)
     if op is Op.RESHAPE:
         # Two axes become one.
         k = choices.below(max(1, len(shape) - 1))
-        return reshape(u, [*shape[:k], shape[k] * (shape[k + 1 :] or [1])[0], *shape[k + 2 :]])
+        joined = shape[k] * (shape[k + 1 :] or [1])[0]
+        return nodes.reshape(u, [*shape[:k], joined, *shape[k + 2 :]])
     if op is Op.SHRINK:
-        return shrink(u, (n // 2 for n in shape), (n - n // 2 for n in shape))
+        return nodes.shrink(u, (n // 2 for n in shape), (n - n // 2 for n in shape))
     if op is Op.PAD:
-        return pad(u, (n % 2 for n in shape), (n + n % 2 + 1 for n in shape), PadFill.ZERO)
-    return expand(u, (choices.between(2, 3) if n == 1 else n for n in shape))
+        sizes = (n + n % 2 + 1 for n in shape)
+        return nodes.pad(u, (n % 2 for n in shape), sizes, PadFill.ZERO)
+    return nodes.expand(u, (choices.between(2, 3) if n == 1 else n for n in shape))
 
 
-def _unchanged(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+@KINDS.add("unchanged", USUAL, MOVED, ordinary_first)
+def _unchanged(p: Plan) -> Iterator[UOp]:
     """Multiply squares of which one is a view of itself, fold that view, and transpose it."""
-    n = choices.between(2, 4)
-    x, y = (param(slot, (n, n), dtype) for slot in range(2))
-    found = []
+    n = p.choices.between(2, 4)
+    x, y = p.inputs(2, (n, n))
     for same in (
-        permute(x, (0, 1)),
-        reshape(x, (n, n)),
-        shrink(x, (0, 0), (n, n)),
-        pad(x, (0, 0), (n, n)),
-        flip(x, (False, False)),
-        expand(x, (n, n)),
+        nodes.permute(x, (0, 1)),
+        nodes.reshape(x, (n, n)),
+        nodes.shrink(x, (0, 0), (n, n)),
+        nodes.pad(x, (0, 0), (n, n)),
+        nodes.flip(x, (False, False)),
+        nodes.expand(x, (n, n)),
     ):
-        left, right = choices.shuffled((same, y))
-        factors = reshape(left, (n, n, 1)), reshape(right, (1, n, n))
-        found.append(fold(Op.ADD, UOp(Op.MUL, *(expand(u, (n,) * 3) for u in factors)), (1,)))
-        found += [fold(choices.pick(FOLDS), same, (choices.below(2),)), permute(same, (1, 0))]
-    return on_data(found, vocabulary, choices, ordinary_first)
+        left, right = p.choices.shuffled((same, y))
+        factors = nodes.reshape(left, (n, n, 1)), nodes.reshape(right, (1, n, n))
+        product = UOp(Op.MUL, *(nodes.expand(u, (n,) * 3) for u in factors))
+        yield nodes.fold(Op.ADD, product, (1,))
+        yield nodes.fold(p.choices.pick(FOLDS), same, (p.choices.below(2),))
+        yield nodes.permute(same, (1, 0))
 
 
-def _long_folds(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Take each view of a fold along a long axis."""
-    found = []
-    for slot, op in enumerate(choices.shuffled(FOLDS)[:3]):
-        x = param(slot, (1 + slot % 2, choices.between(513, 1100)), dtype)
-        row = fold(op, x, (1,))
-        found += [_viewed(choices, view, row) for view in _views(vocabulary)]
-    return on_data(found, vocabulary, choices, ordinary_first)
+@KINDS.add("two-axes", USUAL, MOVED, ordinary_first)
+def _two_axes(p: Plan) -> Iterator[UOp]:
+    """Select along two axes of a cube by data, and fold each two axes, one of them repeated too."""
+    n = p.choices.between(3, 4)
+    (x,), places = p.inputs(1, (n, n, n)), [param(k, (n,), dtypes.int32) for k in (1, 2)]
+    yield from (UOp(Op.INDEX, u, *places) for u in (x, nodes.permute(x, (1, 2, 0))))
+    for axes in combinations(range(3), 2):
+        yield nodes.fold(p.choices.pick(p.folds), x, axes)
+    repeated = nodes.expand(nodes.shrink(x, (0, 0, 0), (1, n, n)), x.shape)
+    yield from (nodes.fold(p.folds[0], repeated, axes) for axes in ((0, 1), (0, 2)))
+    for k in (1, 2):
+        p.given[k] = sample(draw_within(0, n - 1), dtypes.int32, (n,), p.choices)
 
 
-def _left_out(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Store a part that is padded with absent elements, and compute with the buffer after it."""
-    n, found = choices.between(2, 4), []
-    for slot in range(4):
-        before = choices.below(3)
-        size = n + before + choices.between(1, 3)
-        part = pad(param(4, (n,), dtype), (before,), (size,), PadFill.INVALID)
-        whole = after(buffer(slot, (size,), dtype), part)
-        found += [UOp(choices.pick((Op.ADD, Op.MUL, Op.MAX)), whole, whole)]
-        found += [fold(choices.pick(FOLDS), whole, (0,)), flip(whole, (True,))]
-        found += [fold(op, reshape(part, (size, 1)), (1,)) for op in choices.shuffled(FOLDS)[:2]]
-    return on_data(found, vocabulary, choices, ordinary_first)
+@KINDS.add("long-folds", USUAL, MOVED, ordinary_first)
+def _long_folds(p: Plan) -> Iterator[UOp]:
+    """Take each view of a fold along an axis of more elements than one group of items has."""
+    for slot, op in enumerate(p.choices.shuffled(FOLDS)[:3]):
+        x = param(slot, (1 + slot % 2, p.choices.between(513, 1100)), p.dtype)
+        row = nodes.fold(op, x, (1,))
+        yield from (_viewed(p.choices, view, row) for view in _views(p))
 
 
-def _called_on_views(
-    dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
-) -> Generated:
-    """Call one FUNCTION on a square, its transpose, and both in reverse."""
-    n = choices.between(2, 4)
-    x, y, own = (param(slot, (n, n), dtype) for slot in range(3))
-    body = (UOp(choices.pick((Op.ADD, Op.SUB, Op.MUL)), x, y), flip(x, (True, False)))
-    turned = permute(own, (1, 0))
-    views = [own, turned, *(flip(u, (True, False)) for u in (own, turned))]
-    other = param(3, (n, n), dtype)
-    found = [v for u in choices.shuffled(views) for v in call(body, *choices.shuffled((u, other)))]
-    return on_data(found, vocabulary, choices, ordinary_first)
-
-
-def _centred(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+@KINDS.add("centred", (1, 1, 6), NUMBERS, ordinary_first)
+def _centred(p: Plan) -> Iterator[UOp]:
     """Fold what an op gives of each element and a fold of its row."""
-    found = []
-    for slot, n in enumerate(choices.shuffled(ROWS)):
-        x = param(slot, (3, n), dtype)
+    for slot, n in enumerate(p.choices.shuffled(ROWS)):
+        x = param(slot, (3, n), p.dtype)
         for outer in (Op.ADD, Op.MAX):
-            row = fold(choices.pick((Op.MAX, Op.ADD)), x, (1,))
-            op = choices.pick((Op.SUB, Op.ADD, Op.MUL, Op.MAX))
-            found.append(fold(outer, UOp(op, *choices.shuffled((x, row))), (1,)))
-    return on_data(found, vocabulary, choices, ordinary_first)
+            row = nodes.fold(p.choices.pick((Op.MAX, Op.ADD)), x, (1,))
+            op = p.choices.pick((Op.SUB, Op.ADD, Op.MUL, Op.MAX))
+            yield nodes.fold(outer, UOp(op, *p.choices.shuffled((x, row))), (1,))
 
 
-def _powers(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+@KINDS.add("powers", (1, 1, 6), INTS, ordinary_first)
+def _powers(p: Plan) -> Iterator[UOp]:
     """Multiply and divide by 1 << y, which may be the least value of the dtype, and by 3 << y."""
-    x, y = (param(slot, (LENGTH,), dtype) for slot in range(2))
-    found = []
-    for op in (Op.MUL, *_divisions(vocabulary, dtype)):
-        power = UOp(Op.SHL, const(1, dtype), y)
-        found += [UOp(op, x, power), UOp(op, x, UOp(Op.SHL, const(3, dtype), y))]
-    counts = {1: sample(draw_within(0, dtype.bits - 1), dtype, (LENGTH,), choices)}
-    return on_data(
-        found, vocabulary, choices, lambda *made: [b | counts for b in ordinary_first(*made)]
-    )
+    x, y = p.inputs(2)
+    for op in (Op.MUL, *_divisions(p, p.dtype)):
+        for number in (1, 3):
+            yield UOp(op, x, UOp(Op.SHL, p.const(number), y))
+    p.given[1] = sample(draw_within(0, p.dtype.bits - 1), p.dtype, (LENGTH,), p.choices)
 
 
-def _divided(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+def _at_ends(root: UOp, choices: Choices) -> list[dict[int, Array]]:
+    """Return batches next to both ends of a dtype, and the usual ones but for the first."""
+    ends: list[dict[int, Array]] = [{}, {}]
+    for slot, u in slots_of(root).items():
+        low, high = int(u.dtype.min), int(u.dtype.max)
+        ends[0][slot] = np.array(range(high - LENGTH + 1, high + 1), np_dtype(u.dtype))
+        ends[1][slot] = np.array(range(low, low + LENGTH), np_dtype(u.dtype))
+    return [*ends, *ordinary_first(root, choices)[1:]]
+
+
+@KINDS.add("divided", (2, 2, 12), INTS, _at_ends)
+def _divided(p: Plan) -> Iterator[UOp]:
     """Divide by constants the numbers next to the ends of a dtype, and by some of them any."""
-    x = param(0, (LENGTH,), dtype)
-    divisors = [const(d, dtype) for d in choices.shuffled(DIVISORS)[: RESULTS // 2]]
-    found = [UOp(op, x, d) for d in divisors for op in _divisions(vocabulary, dtype)]
-    low, high = int(dtype.min), int(dtype.max)
-    ends = range(high - LENGTH + 1, high + 1), range(low, low + LENGTH)
-    at_ends = [{0: np.array(end, np_dtype(dtype))} for end in ends]
-    return on_data(found, vocabulary, choices, lambda *made: [*at_ends, *ordinary_first(*made)[1:]])
+    (x,) = p.inputs(1)
+    for divisor in p.choices.shuffled(DIVISORS)[: RESULTS // 2]:
+        yield from (UOp(op, x, p.const(divisor)) for op in _divisions(p, p.dtype))
 
 
-def _twice_divided(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+@KINDS.add("twice-divided", (2, 2, 12), INTS, ordinary_first)
+def _twice_divided(p: Plan) -> Iterator[UOp]:
     """Divide twice; the product of both constants, or of a quotient, may leave the dtype."""
-    x, found = param(0, (LENGTH,), dtype), []
-    ops = _divisions(vocabulary, dtype)
-    pairs = (*TWICE, (int(dtype.max) // 7, 12), (int(dtype.max) // 12, 20))
+    (x,), most = p.inputs(1), int(p.dtype.max)
+    ops = _divisions(p, p.dtype)
     for first, second in product(ops, ops):
-        for numbers in choices.shuffled(pairs)[:3]:
-            a, b = (const(n, dtype) for n in numbers)
+        for numbers in p.choices.shuffled((*TWICE, (most // 7, 12), (most // 12, 20)))[:3]:
+            a, b = map(p.const, numbers)
             once = UOp(first, x, a)
-            found += [UOp(second, once, b), UOp(second, UOp(Op.MUL, once, a), b)]
-    return on_data(found, vocabulary, choices, ordinary_first)
-
-
-def _narrowed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Compare, divide and select by a wide value of which only the lower bits are kept."""
-    x, y = (param(slot, (LENGTH,), dtype) for slot in range(2))
-    found = []
-    for narrow in (d for d in INTS if d.bits < dtype.bits):
-        cut, number = cast(x, narrow), const(choices.between(1, 99), narrow)
-        for op in vocabulary.on(narrow).comparisons:
-            other = choices.pick((number, cast(y, narrow)))
-            found.append(UOp(op, *choices.shuffled((cut, other))))
-        for op in (Op.MAX, Op.SHR, *_divisions(vocabulary, narrow)):
-            found.append(UOp(op, cut, const(3, narrow)))
-        found.append(cast(UOp(Op.ADD, cut, number), dtype))
-    return on_data(found, vocabulary, choices, _beyond_a_byte)
+            yield UOp(second, once, b)
+            yield UOp(second, UOp(Op.MUL, once, a), b)
 
 
 def _beyond_a_byte(root: UOp, choices: Choices) -> list[dict[int, Array]]:
@@ -545,44 +463,63 @@ def _beyond_a_byte(root: UOp, choices: Choices) -> list[dict[int, Array]]:
     return [{k: sample(draw, u.dtype, u.shape, choices) for k, u in inputs} for draw in draws]
 
 
-def _two_axes(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Select along two axes of a cube by data, and fold each two axes."""
-    n = choices.between(3, 4)
-    x, *places = param(0, (n, n, n), dtype), *(param(k, (n,), dtypes.int32) for k in (1, 2))
-    found = [UOp(Op.INDEX, u, *places) for u in (x, permute(x, (1, 2, 0)))]
-    folds = vocabulary.of(FOLDS, dtype) or FOLDS
-    repeated = expand(shrink(x, (0, 0, 0), (1, n, n)), x.shape)
-    found += [fold(choices.pick(folds), x, axes) for axes in combinations(range(3), 2)]
-    found += [fold(folds[0], repeated, axes) for axes in ((0, 1), (0, 2))]
-    inside = {k: sample(draw_within(0, n - 1), dtypes.int32, (n,), choices) for k in (1, 2)}
-    return on_data(
-        found, vocabulary, choices, lambda *made: [b | inside for b in ordinary_first(*made)]
-    )
+@KINDS.add("narrowed", (2, 2, 12), WIDE, _beyond_a_byte)
+def _narrowed(p: Plan) -> Iterator[UOp]:
+    """Compare, divide and select by a wide value of which only the lower bits are kept."""
+    x, y = p.inputs(2)
+    for narrow in (d for d in INTS if d.bits < p.dtype.bits):
+        cut, number = nodes.cast(x, narrow), const(p.choices.between(1, 99), narrow)
+        for op in p.vocabulary.on(narrow).comparisons:
+            other = p.choices.pick((number, nodes.cast(y, narrow)))
+            yield UOp(op, *p.choices.shuffled((cut, other)))
+        for op in (Op.MAX, Op.SHR, *_divisions(p, narrow)):
+            yield UOp(op, cut, const(3, narrow))
+        yield nodes.cast(UOp(Op.ADD, cut, number), p.dtype)
 
 
-def _rounded(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Convert to each float what lies around its ties, or the larger of two, and back."""
-    floats, found = vocabulary.of_dtypes(FLOATS), []
-    data: dict[int, Array] = {}
-    for source in vocabulary.of_dtypes(d for d in VALUES if d is not dtypes.index):
+@KINDS.add("rounded", (3, 3, 12), (dtypes.float32,), just_given)
+def _rounded(p: Plan) -> Iterator[UOp]:
+    """Convert to each float what lies around its ties, or the larger of two, and back.
+
+    At those points a second rounding shows.
+    """
+    floats = p.vocabulary.of_dtypes(FLOATS)
+    for source in p.vocabulary.of_dtypes(d for d in VALUES if d is not dtypes.index):
         ties = np.concatenate([around_ties(source, target) for target in floats])
-        slots = len(data), len(data) + 1
+        slots = len(p.given), len(p.given) + 1
         x, y = (param(slot, ties.shape, source) for slot in slots)
-        u = UOp(Op.MAX, x, y) if index % 3 == 1 and vocabulary.has(Op.MAX) else x
-        made = [cast(u, target) for target in floats if len(around_ties(source, target))]
-        found += [*made, *(cast(v, source) for v in made)] if index % 3 else made
-        data |= {slot: np.roll(ties, 9 * slot + choices.below(9)) for slot in slots}
-    return on_data(found, vocabulary, choices, lambda *_: [data])
+        u = UOp(Op.MAX, x, y) if p.index % 3 == 1 and p.vocabulary.has(Op.MAX) else x
+        made = [nodes.cast(u, target) for target in floats if len(around_ties(source, target))]
+        yield from made
+        yield from (nodes.cast(v, source) for v in made if p.index % 3)
+        for slot in slots:
+            p.given[slot] = np.roll(ties, 9 * slot + p.choices.below(9))
 
 
-def _widened_pairs(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+@KINDS.add("widened-pairs", (2, 3, 12), NARROW)
+def _widened_pairs(p: Plan) -> Iterator[UOp]:
     """Multiply two integers made wider, and make wider the product of narrow ones."""
-    x, y = (param(slot, (LENGTH,), dtype) for slot in range(2))
-    number, found = int(dtype.max) - choices.below(20), []
-    for wide in (d for d in INTS if d.bits > dtype.bits):
-        a, b, count = cast(x, wide), cast(y, wide), choices.between(1, dtype.bits - 1)
+    x, y = p.inputs(2)
+    number = int(p.dtype.max) - p.choices.below(20)
+    for wide in (d for d in INTS if d.bits > p.dtype.bits):
+        a, b, count = (
+            nodes.cast(x, wide),
+            nodes.cast(y, wide),
+            p.choices.between(1, p.dtype.bits - 1),
+        )
         both = UOp(Op.MUL, a, b)
-        found += [both, UOp(Op.ADD, both, a), fold(Op.ADD, reshape(both, (LENGTH // 5, 5)), (1,))]
-        found += [UOp(Op.MUL, a, const(number, wide)), UOp(Op.SHL, a, const(count, wide))]
-        found.append(cast(UOp(Op.MUL, x, y), wide))
-    return on_data(found, vocabulary, choices)
+        yield both
+        yield UOp(Op.ADD, both, a)
+        yield nodes.fold(Op.ADD, nodes.reshape(both, (LENGTH // 5, 5)), (1,))
+        yield UOp(Op.MUL, a, const(number, wide))
+        yield UOp(Op.SHL, a, const(count, wide))
+        yield nodes.cast(UOp(Op.MUL, x, y), wide)
+
+
+def _views(p: Plan) -> tuple[Op, ...]:
+    views = (Op.PERMUTE, Op.RESHAPE, Op.SHRINK, Op.PAD, Op.FLIP, Op.EXPAND)
+    return p.vocabulary.of(views) or views
+
+
+def _divisions(p: Plan, dtype: DType) -> tuple[Op, ...]:
+    return p.vocabulary.of((*FLOOR_DIVISIONS, Op.CDIV, Op.CMOD), dtype)

@@ -7,8 +7,8 @@ Here each pair of listed ops has its turn.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain, count, permutations, product, zip_longest
 from math import prod
@@ -24,7 +24,7 @@ from uop.conformance.suite.levels.op.elementwise import guarded, rewrite_constan
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import DTypeArg, PadFill
-from uop.spec.dtype import INTS, VALUES, DType, dtypes
+from uop.spec.dtype import INTS, VALUES, DType, Number, dtypes
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import CONVERSIONS, Op
 from uop.spec.registry import DECLARATIONS, Shape
@@ -39,7 +39,6 @@ FEW = 16
 LONG = 1201
 """More than a thousand elements, and no multiple of a vector."""
 CHAINS = 12
-Build = Callable[[DType, Vocabulary, Choices, int], Generated]
 IN_SMOKE = ("int8", "int32", "uint32", "float32")
 """The dtypes of a smoke run, and those on which it has all patterns of rewrites."""
 
@@ -441,96 +440,149 @@ def _is_spoken(vocabulary: Vocabulary, u: UOp) -> bool:
     return vocabulary.is_whole or vocabulary.speaks(u)
 
 
-def aliased(vocabulary: Vocabulary) -> Iterator[Group]:
-    """Return groups of ops whose operands are one node, on long vectors, of chains of three, and of
-    programs that differ in a constant: a backend may treat these in another way.
-    """
-    return groups_of(vocabulary, lambda dtype: KINDS)
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the program of one dtype is made from."""
+
+    dtype: DType
+    vocabulary: Vocabulary
+    choices: Choices
+    index: int
+    given: dict[int, Array] = field(default_factory=dict)
+    """The inputs whose data goes with how the program is built, by slot."""
+
+    def inputs(self, count: int, shape: Shape = (LENGTH,)) -> list[UOp]:
+        return [param(slot, shape, self.dtype) for slot in range(count)]
+
+    def const(self, value: Number) -> UOp:
+        return const(value, self.dtype)
+
+    def of(self, *ops: Op) -> tuple[Op, ...]:
+        """Return those ops that the vocabulary has on the dtype."""
+        return self.vocabulary.of(ops, self.dtype)
+
+    @property
+    def folds(self) -> tuple[Op, ...]:
+        return self.of(*FOLDS) or FOLDS
 
 
-def groups_of(
-    vocabulary: Vocabulary,
-    kinds: Callable[[DType], Iterable[tuple[str, Counts, Build]]],
-    in_smoke: Collection[str] = IN_SMOKE,
-) -> Iterator[Group]:
-    """Yield the groups of some kinds on each dtype; a smoke run has those of few dtypes."""
-    for dtype in vocabulary.of_dtypes(VALUES):
-        for name, (few, default, full), build in kinds(dtype) if dtype is not dtypes.index else ():
-            if _has_first(build, dtype, vocabulary):
-                counts = (few if dtype.name in in_smoke else 0, default, full)
-                yield group("graph", None, dtype, name, counts, build, dtype, vocabulary)
+Results = Callable[[Plan], Iterable[UOp]]
+Build = Callable[[Plan], Generated]
+Data = Callable[[UOp, Choices], list[dict[int, Array]]]
+"""Draws batches for a program."""
+CountsOf = Callable[[DType, Vocabulary], Counts]
 
 
-def _has_first(build: Build, dtype: DType, vocabulary: Vocabulary) -> bool:
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Programs of one kind on some dtypes; none where their numbers are 0."""
+
+    name: str
+    counts: Counts | CountsOf
+    on: Container[DType]
+    build: Build
+
+
+class Kinds(list[Kind]):
+    """Kinds of programs, in the order of their definitions."""
+
+    def add(
+        self, name: str, counts: Counts | CountsOf, on: Container[DType], data: Data = data_for
+    ) -> Callable[[Results], Results]:
+        """Decorate what yields results: a program returns those that the vocabulary has."""
+
+        def decorated(results: Results) -> Results:
+            def build(p: Plan) -> Generated:
+                root = outputs(*dict.fromkeys(filter(p.vocabulary.speaks, results(p))))
+                return program(root, *(batch | p.given for batch in data(root, p.choices)))
+
+            self.append(Kind(name, counts, on, build))
+            return results
+
+        return decorated
+
+    def groups(
+        self, vocabulary: Vocabulary, in_smoke: Collection[str] = IN_SMOKE
+    ) -> Iterator[Group]:
+        """Yield the groups of each dtype; a smoke run has those of few dtypes."""
+        for dtype in vocabulary.of_dtypes(VALUES):
+            for kind in self if dtype is not dtypes.index else ():
+                counts = kind.counts(dtype, vocabulary) if callable(kind.counts) else kind.counts
+                few = counts[0] if dtype.name in in_smoke else 0
+                args = (kind.build, dtype, vocabulary)
+                made = group("graph", None, dtype, kind.name, (few, *counts[1:]), _planned, *args)
+                if dtype in kind.on and any(counts) and _has_first(made, vocabulary):
+                    yield made
+
+
+def _planned(
+    build: Build, dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
+) -> Generated:
+    return build(Plan(dtype, vocabulary, choices, index))
+
+
+def _has_first(group: Group, vocabulary: Vocabulary) -> bool:
     """Return whether a vocabulary has what the first program holds; the whole language has it.
 
     A TUPLE is packaging, which a backend without it does without.
     """
     if vocabulary.is_whole:
         return True
-    root = build(dtype, vocabulary, CountedChoices(0, ""), 0).root
+    root = group.build(CountedChoices(0, ""), 0).root
     values = root.src if root.op is Op.TUPLE else (root,)
     return len(root.src) > 0 and all(map(vocabulary.speaks, values))
 
 
-def _aliased(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+def just_given(root: UOp, choices: Choices) -> list[dict[int, Array]]:
+    """Return one batch, of what the builder gives."""
+    return [{}]
+
+
+KINDS = Kinds()
+"""Ops whose operands are one node, on long vectors, chains of three, and programs that differ in a
+constant: a backend may treat these in another way.
+"""
+aliased = KINDS.groups
+
+
+@KINDS.add("aliased", (1, 1, 4), VALUES)
+def _aliased(p: Plan) -> Iterator[UOp]:
     """Apply each op to one long vector twice, to two, and to the result of another op twice."""
-    x, y = _inputs(2, LONG, dtype, vocabulary)
-    results, ops = [], vocabulary.on(dtype)
+    x, y = _inputs(p, 2, LONG)
+    ops = p.vocabulary.on(p.dtype)
     for op in (*ops.binary, *ops.comparisons, *ops.binary_wide):
-        results.append(UOp(op, x, y))
+        yield UOp(op, x, y)
         if not DECLARATIONS[op].is_partial:
-            twice = UOp(choices.pick(ops.binary or (op,)), x, y)
-            fits = twice.dtype is dtype and not twice.declaration.is_partial
-            results += [UOp(op, x, x), *([UOp(op, twice, twice)] if fits else [])]
-    results += [UOp(op, x) for op in ops.unary + ops.unary_wide]
-    return on_data(results, vocabulary, choices)
+            yield UOp(op, x, x)
+            twice = UOp(p.choices.pick(ops.binary or (op,)), x, y)
+            if twice.dtype is p.dtype and not twice.declaration.is_partial:
+                yield UOp(op, twice, twice)
+    yield from (UOp(op, x) for op in ops.unary + ops.unary_wide)
 
 
-def _three(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+@KINDS.add("three", (1, 1, 12), VALUES)
+def _three(p: Plan) -> Iterator[UOp]:
     """Build chains of three ops on four inputs, from the left and from the right."""
-    inputs = _inputs(4, 65, dtype, vocabulary)
-    ops = vocabulary.on(dtype).total
-    results = []
+    inputs, ops = _inputs(p, 4, LENGTH), p.vocabulary.on(p.dtype).total
     for k in range(CHAINS if ops else 0):
-        a, b, c, d = choices.shuffled(inputs)
-        f, g, h = (choices.pick(ops) for _ in range(3))
+        a, b, c, d = p.choices.shuffled(inputs)
+        f, g, h = (p.choices.pick(ops) for _ in range(3))
         left = UOp(h, UOp(g, UOp(f, a, b), c), d)
         right = UOp(h, a, UOp(g, b, UOp(f, c, d)))
-        results.append(right if k % 2 else left)
-    return on_data(results, vocabulary, choices)
+        yield right if k % 2 else left
 
 
-def _inputs(count: int, length: int, dtype: DType, vocabulary: Vocabulary) -> list[UOp]:
+def _inputs(p: Plan, count: int, length: int) -> list[UOp]:
     """Return inputs of a length, or of the most elements that a value may have."""
-    shape = (min(length, vocabulary.elements or length),)
-    return [param(slot, shape, dtype) for slot in range(count)]
+    return p.inputs(count, (min(length, p.vocabulary.elements or length),))
 
 
-def _constants(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+@KINDS.add("constants-alone", (2, 2, 9), VALUES)
+def _constants(p: Plan) -> Iterator[UOp]:
     """Build one graph with other constants in each program: it is no program of before."""
-    x, y = _inputs(2, 6, dtype, vocabulary)
-    numbers = (k + 3 + 2 * (index % 50) for k in range(2))
-    c, d = (const(n % 2 == 1 if dtype is dtypes.bool else n, dtype) for n in numbers)
-    values = [UOp(Op.ADD, UOp(Op.MUL, x, c), d), UOp(Op.MAX, y, c)]
-    values.append(UOp(Op.WHERE, UOp(Op.CMPLT, x, c), y, d))
-    return on_data(values, vocabulary, choices)
-
-
-def on_data(
-    results: Iterable[UOp],
-    vocabulary: Vocabulary,
-    choices: Choices,
-    data: Callable[[UOp, Choices], list[dict[int, Array]]] = data_for,
-) -> Generated:
-    """Return a program of the results that a vocabulary has."""
-    root = outputs(*dict.fromkeys(u for u in results if vocabulary.speaks(u)))
-    return program(root, *data(root, choices))
-
-
-KINDS: tuple[tuple[str, Counts, Build], ...] = (
-    ("aliased", (1, 1, 4), _aliased),
-    ("three", (1, 1, 12), _three),
-    ("constants-alone", (2, 2, 9), _constants),
-)
-"""Each with its numbers of programs; a smoke run has those of few dtypes."""
+    x, y = _inputs(p, 2, 6)
+    numbers = (k + 3 + 2 * (p.index % 50) for k in range(2))
+    c, d = (p.const(n % 2 == 1 if p.dtype is dtypes.bool else n) for n in numbers)
+    yield UOp(Op.ADD, UOp(Op.MUL, x, c), d)
+    yield UOp(Op.MAX, y, c)
+    yield UOp(Op.WHERE, UOp(Op.CMPLT, x, c), y, d)
