@@ -127,9 +127,8 @@ class CompiledBackend:
 
     def locate(self, program: Program) -> str:
         """The stage and the firing of a rule that are to blame, or what comes after the stages."""
-        from uop.conformance.locate.device import check_device
+        from uop.conformance.locate.device import check_device, sentence
         from uop.conformance.locate.stages import check_stages
-        from uop.conformance.locate.text import sentence
 
         setting = Setting(find_target(self.target), self.optimizations)
         try:

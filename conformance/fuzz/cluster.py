@@ -26,9 +26,9 @@ from distributed.comm import resolve_address
 from uop.conformance.checks import OptionError
 from uop.conformance.coverage.ledger import Ledger
 from uop.conformance.fuzz.corpus import Corpus
+from uop.conformance.fuzz.folders import Store
 from uop.conformance.fuzz.fuzz import REPLAYING
 from uop.conformance.fuzz.shard import Met, News, Part, Work, judge, leave, meet, own_code
-from uop.conformance.fuzz.store import Store
 from uop.conformance.report.files import write_repros
 from uop.conformance.report.merge import joined, unlike
 from uop.conformance.report.model import Conclusion, Evidence, Failure, Report

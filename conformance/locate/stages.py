@@ -15,10 +15,12 @@ from uop.compiler.compiled import Compiled
 from uop.compiler.pipeline import STAGES, compile, results_of
 from uop.compiler.stages.rangeify.lower import LOWER
 from uop.compiler.stages.stage import Setting
-from uop.conformance.locate.firing import Change, Firing, change_of
-from uop.conformance.locate.results import (
+from uop.conformance.locate.firing import (
+    Change,
+    Firing,
     Inputs,
     accepted_of,
+    change_of,
     first_outside,
     values_of,
 )

@@ -22,8 +22,7 @@ from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.mutants.catalogue import JUDGE, Mutant, find_mutant
-from uop.conformance.mutants.order import in_order
-from uop.conformance.mutants.pushed import PUSHED, pushed, rejected
+from uop.conformance.mutants.order import PUSHED, in_order, pushed, rejected
 from uop.conformance.protocol import wire
 from uop.conformance.report.model import Failure
 from uop.conformance.run import tasks

@@ -13,10 +13,9 @@ from uop.compiler.pipeline import STAGES
 from uop.compiler.stages.render.stage import node_at
 from uop.compiler.targets.c import CTarget
 from uop.conformance.judging.compare import place_of
-from uop.conformance.locate.firing import Firing, change_of
-from uop.conformance.locate.results import Inputs
+from uop.conformance.locate.device import graph_lines, lines_of
+from uop.conformance.locate.firing import Firing, Inputs, change_of
 from uop.conformance.locate.stages import Checked, Log
-from uop.conformance.locate.text import graph_lines, lines_of
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.evaluate import evaluate_full

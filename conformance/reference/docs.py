@@ -29,7 +29,6 @@ from uop.conformance.compare.matrix import MARKS, State
 from uop.conformance.reference.examples import Example
 from uop.conformance.reference.find import Conditions, Words, conditions, find, rule_names, slug
 from uop.conformance.reference.glossary import LEGEND, chapters, legend
-from uop.conformance.reference.grammar import GRAMMAR, grammar
 from uop.conformance.reference.page import FINDINGS, Page, op_page, page_of, rule_page, words_page
 from uop.conformance.reference.pictures import PICTURES, cells_svg, pictures
 from uop.conformance.reference.words import Section, field_words
@@ -37,12 +36,15 @@ from uop.spec.conditions.clauses import OF_ALL_OPS
 from uop.spec.distribution import load_additions
 from uop.spec.documents.decisions import decisions
 from uop.spec.documents.rows import rows
+from uop.spec.dtype import DTYPES
 from uop.spec.editions import EDITIONS
 from uop.spec.errors import UopError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Clause, Constraint, OpDef, labels
 from uop.spec.text.draw import svg
+from uop.spec.text.expression import CHOICES
 from uop.spec.text.json_form import to_json
+from uop.spec.text.uop_file import DIRECTIVES
 
 HEAD = "<!-- Written by `python -m uop.conformance.reference.docs docs`; not by hand. -->\n"
 ROOT = "../.."
@@ -74,6 +76,44 @@ STATES = {mark: state for state, mark in MARKS.items()}
 Systems = Mapping[str, str]
 """The square of each system."""
 FAILS = MARKS[State.FAILS]
+
+GRAMMAR = "editors/vscode/uop.tmLanguage.json"
+"""The path of the grammar in docs/."""
+NUMBER = (
+    r"[-+]?(?:0[xX][0-9a-fA-F]+(?:\.[0-9a-fA-F]*)?[pP][-+]?[0-9]+"
+    r"|[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|(?i:inf)\b)"
+    r"|\bnan:0x[0-9a-fA-F]+|\b(?i:nan)\b"
+)
+
+
+def grammar() -> str:
+    """The grammar as JSON. The first rule that matches at a place wins."""
+    ops = {op.name for op in Op} | {word for e in EDITIONS.values() for word in e.words}
+    rules = (
+        ("comment.line.semicolon", r";.*$"),
+        ("string.quoted.double", r'"(?:[^"\\]|\\.)*"'),
+        ("string.unquoted", r"\b(?:base64|zlib|hex|fill|range):\S*"),
+        ("keyword.control", rf"^\s*(?:{_any(['edition', *DIRECTIVES])})(?!\S)"),
+        ("variable.other", r"%[0-9]+"),
+        ("variable.parameter", r"\b[a-z_]+(?=\s*=)"),
+        ("constant.numeric", NUMBER),
+        ("constant.language", rf"\b(?:{_any(['any', 'true', 'false'])})\b"),
+        ("storage.type", rf"\b(?:{_any(DTYPES)})\b"),
+        ("support.function", rf"\b(?:{_any(ops)})\b"),
+        ("constant.other", rf"\b(?:{_any(CHOICES - ops)})\b"),
+    )
+    written = {
+        "name": "UOp",
+        "scopeName": "source.uop",
+        "fileTypes": ["uop"],
+        "patterns": [{"name": f"{name}.uop", "match": match} for name, match in rules],
+    }
+    return json.dumps(written, indent=2) + "\n"
+
+
+def _any(words: Iterable[str]) -> str:
+    """A choice of words, the longest first."""
+    return "|".join(sorted(words, key=lambda word: (-len(word), word)))
 
 
 def files(folder: Path) -> dict[str, str]:

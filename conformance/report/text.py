@@ -10,8 +10,7 @@ from textwrap import wrap
 
 from uop.conformance.backends import INTERPRETER
 from uop.conformance.checks import COMMAND, OBSERVED
-from uop.conformance.coverage.ledger import ledger_lines
-from uop.conformance.coverage.strength import strength_line
+from uop.conformance.coverage.ledger import ledger_lines, strength_line
 from uop.conformance.judging.judge import SENT
 from uop.conformance.judging.lowering import LEAVES_OUT, OPTIMIZED, UNSUPPORTED
 from uop.conformance.profile.card import Card

@@ -12,8 +12,8 @@ from pygments.lexer import RegexLexer
 from pygments.lexers import JsonLexer
 from pygments.token import Comment, Keyword, Name, Number, String, Text, _TokenType
 
+from uop.conformance.reference.docs import grammar
 from uop.conformance.reference.find import anchor, slug
-from uop.conformance.reference.grammar import grammar
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx

@@ -19,8 +19,7 @@ from tests.compiler.counters import PLACES, G, R, value
 from uop.compiler.rewriting.patterns import BOOLS, CONSTANTS, PLACE, Pattern, patterns, rule_of
 from uop.compiler.rewriting.rewrite import Rule, RuleSet
 from uop.compiler.rewriting.simplify import SIMPLIFY
-from uop.conformance.locate.firing import Firing, change_of
-from uop.conformance.locate.results import accepted_of, first_outside, values_of
+from uop.conformance.locate.firing import Firing, accepted_of, change_of, first_outside, values_of
 from uop.conformance.suite.values import INDEX_LIMIT, every_pattern, specials
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import AddrSpace, DTypeArg, ParamArg, RangeArg

@@ -39,8 +39,8 @@ url_to_fs = pytest.importorskip("fsspec.core").url_to_fs
 from uop.conformance.fuzz import cluster as on_cluster  # noqa: E402
 from uop.conformance.fuzz import shard  # noqa: E402
 from uop.conformance.fuzz.cluster import Campaign, Process  # noqa: E402
+from uop.conformance.fuzz.folders import Store  # noqa: E402
 from uop.conformance.fuzz.shard import Here, Part, Work  # noqa: E402
-from uop.conformance.fuzz.store import Store  # noqa: E402
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from uop.conformance.reference.grammar import grammar
+from uop.conformance.reference.docs import grammar
 from uop.spec.dtype import DTYPES
 from uop.spec.editions import EDITIONS
 from uop.spec.ops.names import Op

@@ -22,11 +22,10 @@ from uop.conformance.mutants.catalogue import (
     find_mutant,
     mutants,
     mutated,
+    with_fault,
 )
 from uop.conformance.mutants.hunt import Fate, FaultyJudge, Hunted, hunt, shows
-from uop.conformance.mutants.order import in_order
-from uop.conformance.mutants.place import with_fault
-from uop.conformance.mutants.pushed import PUSHED, pushed, rejected
+from uop.conformance.mutants.order import PUSHED, in_order, pushed, rejected
 from uop.conformance.run.pool import SAY_HELLO, Member
 from uop.conformance.suite.case import LEVELS, CaseId
 from uop.conformance.suite.generate import groups

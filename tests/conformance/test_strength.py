@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from uop.conformance.backends.interpreter import InterpreterBackend
-from uop.conformance.coverage.strength import opened, programs_of, strength_line
+from uop.conformance.coverage.ledger import opened, programs_of, strength_line
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.report.model import Strength
 from uop.conformance.report.tally import Tally

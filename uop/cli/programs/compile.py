@@ -171,8 +171,8 @@ def marked(before: UOp, after: UOp, stage: str) -> Iterator[str]:
 
 def judged(case: FileCase, root: UOp, setting: Setting, *, as_json: bool) -> Exit:
     """Judge the stages and the device on the inputs of a case, and print what was found."""
+    from uop.conformance.locate.device import lines_of, to_json
     from uop.conformance.locate.stages import check_stages
-    from uop.conformance.locate.text import lines_of, to_json
     from uop.conformance.suite.levels.written import inputs_and_drawn, ordinary
 
     inputs, drawn = inputs_and_drawn(case, root, ordinary)

@@ -263,8 +263,7 @@ def on_cluster(
     for name in LOGS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     from uop.conformance.fuzz.cluster import fuzz_on
-    from uop.conformance.fuzz.folders import URL
-    from uop.conformance.fuzz.store import Store
+    from uop.conformance.fuzz.folders import URL, Store
 
     store = Store.at(output) if URL in output else None
     options = options if store is None else replace(options, output=NO_FOLDER)
