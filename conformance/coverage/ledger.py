@@ -234,7 +234,6 @@ def _is_empty(point: Point, tally: Tally) -> bool:
 
 
 def _is_declined(point: Point, tally: Tally) -> bool:
-    """Whether the backend declined every program."""
     return any(not cell.programs for cell in _cells_of(point, tally))
 
 

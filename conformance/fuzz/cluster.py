@@ -192,7 +192,6 @@ class Campaign:
 
     @property
     def _left(self) -> float:
-        """The seconds until the end of the run."""
         assert self.clock.deadline is not None
         return self.clock.deadline - time.monotonic()
 
@@ -205,7 +204,6 @@ class Campaign:
         return self.work.options.fail_fast and self.fails
 
     def _notice(self, event: tuple[float, Any]) -> None:
-        """Notice that a process has joined the cluster or left it."""
         match event[1]:
             case {"action": "add-worker", "worker": str(address)}:
                 self._join(address)
@@ -335,7 +333,6 @@ class Campaign:
         self.display.explored(list(self.causes.values()), len(self.points))
 
     def _report(self, first: Report) -> Report:
-        """The report by the results so far."""
         ended = replace(first.summary, lost=self.lost, interrupted=self.interrupted)
         total = joined([replace(first, summary=ended), *self.parts])
         shown = {point: Evidence(n, ()) for point, n in sorted(self.points.items())}

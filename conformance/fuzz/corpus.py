@@ -189,7 +189,6 @@ def _case(name: str, file: FileCase) -> Case:
 
 
 def _text(name: str, found: bytes | str) -> str:
-    """The text of a file by what was read of it."""
     if isinstance(found, str):
         raise NotOfCorpusError(found)
     if len(found) > MOST_BYTES:

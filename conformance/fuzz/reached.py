@@ -103,7 +103,6 @@ def is_kept(root: UOp) -> bool:
 
 
 def _fired(judge: Judge, programs: Sequence[Case]) -> frozenset[str]:
-    """The rules of the backend that fire in any of some programs."""
     judge.fired.clear()
     judge.judge(programs)
     return frozenset(rule for rule, count in judge.fired.items() if count)

@@ -62,7 +62,6 @@ class Element:
 
 
 def _is_in(indices: Sequence[int], shape: Sequence[int]) -> bool:
-    """Whether these are indices of an element of a shape."""
     return len(indices) == len(shape) and all(map(int.__lt__, indices, shape))
 
 
@@ -92,7 +91,6 @@ def wrong_elements(case: Case, batch: int, accepted: Sets, outputs: Outputs) -> 
 
 
 def _fits(sets: Accepted, output: Array) -> bool:
-    """Whether an output has the dtype and the shape of its set."""
     data = sets.value.data
     return bool(data.dtype == output.dtype and data.shape == output.shape)
 

@@ -94,7 +94,6 @@ def _others(device: Device, setting: Setting) -> Iterator[Device]:
 
 
 def _by_other_targets(root: UOp, inputs: Inputs, setting: Setting) -> list[str]:
-    """What the source for another target gives."""
     lines = []
     for name, target in TARGETS.items():
         if name == setting.target.name:

@@ -298,7 +298,6 @@ class _Sides:
         return UOp(Op.SINK, UOp(Op.CALL, body, *arguments))
 
     def _at(self, numbers: Sequence[int]) -> _Place:
-        """The graphs at one position, as programs of their own."""
         rows = zip(self.counters, numbers, strict=True)
         new = {u: index_const(n) for row, n in rows for u in row}
         before, after = self.before.substitute(new), self.after.substitute(new)

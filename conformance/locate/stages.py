@@ -121,7 +121,6 @@ def check_stages(root: UOp, batches: Sequence[Inputs], setting: Setting) -> Chec
 def _judged(
     root: UOp, batches: Sequence[Inputs], demanded: Sequence[Sequence[Accepted]], log: Log
 ) -> Checked:
-    """Judge the programs that a log holds."""
     if not log.stages:
         return Checked((), log=log)
     slots = [slot_of(u) for u in results_of(root, log.stages[0][2])]

@@ -238,7 +238,6 @@ def _compared(root: UOp, inputs: dict[int, Array], backend: str) -> Compared:
 
 
 def _limit() -> None:
-    """Bound this process."""
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
     most = psutil.Process().memory_info().vms + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (most, most))

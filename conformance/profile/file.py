@@ -70,7 +70,6 @@ def read_profile(path: Path) -> Profile:
 
 
 def _comments(entries: Sequence[Observation]) -> list[str]:
-    """The observations of a knob, with some of the evidence."""
     if not entries:
         return ["# Not observed: the backend lacks what would show it."]
     lines = []

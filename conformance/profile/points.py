@@ -292,7 +292,6 @@ def folded(op: Op) -> Callable[[UOp], UOp]:
 
 
 def _padded(t: UOp) -> UOp:
-    """A vector with one more element on each side."""
     return UOp(Op.PAD, t, dims((1,)), dims((t.shape[0] + 2,)), arg=PadArg())
 
 

@@ -131,7 +131,6 @@ def _ops(worker: Command, results: Checked) -> Iterator[Deviation]:
 
 
 def _failing(op: str, case: Case, verdict: Verdict, judge: Judge) -> Deviation:
-    """The deviation of a failing program: its input, outputs, accepted results, next command."""
     if verdict.failure is None:
         text = f"{op}: hello lists it, yet run of {verdict.id} says: {verdict.reason}"
         return Deviation(text, (*_program(case.root), _next(judge, case)))
@@ -307,7 +306,6 @@ def _equal(one: tuple[Array, ...], other: tuple[Array, ...]) -> bool:
 
 
 def _program(root: UOp) -> list[tuple[str, str]]:
-    """The lines of a program, the first one with a name."""
     lines = print_program(root).splitlines()
     return [("" if number else "program", line) for number, line in enumerate(lines)]
 

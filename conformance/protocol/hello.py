@@ -96,7 +96,6 @@ def _are_names(listed: object) -> bool:
 
 
 def _check_supports(hello: Hello) -> None:
-    """Raise DeviationError unless `supports` maps listed ops to listed dtypes."""
     if not isinstance(hello.supports, Mapping) or not _are_names([*hello.supports]):
         raise DeviationError("hello: supports", "lists of dtypes by op", hello.supports)
     for unlisted in sorted(hello.supports.keys() - set(hello.ops)):
@@ -109,7 +108,6 @@ def _check_supports(hello: Hello) -> None:
 
 
 def _check_composed(hello: Hello) -> None:
-    """Raise DeviationError unless `composed` maps listed ops to ops."""
     if not isinstance(hello.composed, Mapping) or not _are_names([*hello.composed]):
         raise DeviationError("hello: composed", "lists of ops by op", hello.composed)
     for unlisted in sorted(hello.composed.keys() - set(hello.ops)):

@@ -207,7 +207,6 @@ class LineProcess:
             return None
 
     def _take_stdout(self) -> int:
-        """Read some of stdout; returns the number of bytes."""
         part = self._read(self.stdout)
         if part == b"":
             self.selector.unregister(self.stdout)

@@ -195,7 +195,6 @@ def _known() -> dict[str, Subject]:
 
 
 def _written(name: str, subject: Subject) -> str:
-    """A name in its usual case."""
     match subject:
         case OpDef(op=op):
             return op.name

@@ -325,7 +325,6 @@ class _Grid:
 
 
 def _grid(u: UOp, example: Example) -> _Grid:
-    """The value of a node of the example."""
     value = evaluate_full(u, {k: a for k, a in example.inputs.items() if k in slots_of(u)})
     assert isinstance(value, Value)
     flat = value.map(lambda a: a.reshape(-1))

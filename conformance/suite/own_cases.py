@@ -178,7 +178,6 @@ class FileJudge(Judge):
 
 
 def _id(file: str, case: str | None) -> CaseId:
-    """Return the id of a case in a file."""
     return CaseId(OWN, file, MIXED, f"{file}/{case or ONLY}", 0)
 
 

@@ -240,7 +240,6 @@ def _float_exponents(form: FloatFormat) -> list[int]:
 
 
 def _around_power(form: FloatFormat, k: int) -> list[int]:
-    """Return 2^k and its two neighbours."""
     bits = (k + form.bias) << form.fraction_bits
     return [bits, bits - 1, bits + 1]
 

@@ -154,7 +154,6 @@ def _has_budget(d: OpDef) -> bool:
 
 
 def _makes_bool(d: OpDef) -> bool:
-    """Return whether the op makes a bool of other dtypes."""
     others = [t for t in d.dtypes if t is not dtypes.bool]
     if not others:
         return False

@@ -235,7 +235,6 @@ def _needed(root: UOp, accepted: Mapping[UOp, Accepted], output: int, flat: int)
 
 
 def _lines(root: UOp) -> dict[UOp, str]:
-    """The line of each node that has one."""
     scope, lines = Scope(), print_program(root).splitlines()
     for line in lines:
         scope.read(Line(line))

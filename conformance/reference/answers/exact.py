@@ -255,7 +255,6 @@ def _real(u: UOp, x: Sequence[Operand], result: str) -> str:
 
 
 def _fold(u: UOp, element: int, sets: Accepted, result: str) -> str:
-    """The fold of the elements of one result."""
     arg, shape = arg_of(u, ReduceArg), sets.value.data.shape
     places = np.arange(sets.value.data.size).reshape(shape)
     moved = np.moveaxis(places, arg.axes, range(len(arg.axes)))

@@ -304,7 +304,6 @@ class ShardedGraph:
         return program(root, *self.batches())
 
     def _stored(self, results: Sequence[UOp]) -> UOp | None:
-        """Store each value into a buffer on its devices, where it fits into one."""
         stores: list[UOp] = []
         for u in results:
             # A buffer is split along its first axis.

@@ -155,7 +155,6 @@ def _view_chains(p: Plan) -> Iterator[UOp]:
 
 
 def _view(p: Plan, u: UOp) -> UOp:
-    """Return one view of a value that has at least one axis."""
     choices, op, shape = p.choices, p.choices.pick(_views(p)), u.shape
     if op is Op.PERMUTE:
         return nodes.permute(u, choices.shuffled(range(len(shape))))

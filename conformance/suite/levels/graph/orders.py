@@ -89,7 +89,6 @@ def _indexed(choices: Choices, u: UOp) -> UOp:
 
 
 def _reversed(choices: Choices, u: UOp) -> UOp:
-    """Reverse the elements as a vector."""
     return reshape(flip_all(reshape(u, (u.shape[0] * u.shape[1],))), u.shape)
 
 

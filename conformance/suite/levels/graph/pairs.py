@@ -216,7 +216,6 @@ def _converted(towards: int, o: Operands, f: Op) -> UOp:
 
 
 def _padded(u: UOp) -> UOp:
-    """Pad with zeros on both sides of each axis."""
     return pad(u, (1,) * len(u.shape), (s + 2 for s in u.shape), PadFill.ZERO)
 
 
@@ -251,12 +250,10 @@ def _compared(o: Operands, c: Op) -> UOp:
 
 
 def _fold_of_copies(slot: int, axes: tuple[int, ...], o: Operands, r: Op) -> UOp:
-    """Fold over axes of which a value repeats along some."""
     return fold(r, expand(o.input(slot), (SIDE, SIDE)), axes)
 
 
 def _fold_of_result(axes: tuple[int, ...], o: Operands, r: Op, g: Op) -> UOp:
-    """Build the fold of g(x, c)."""
     return fold(r, o.home(o.two(g, o.input(SQUARE), None)), axes)
 
 
@@ -430,7 +427,6 @@ def _forms(dtype: DType, vocabulary: Vocabulary) -> Iterator[list[Pair]]:
 
 
 def _is_in(vocabulary: Vocabulary, pair: Pair, dtype: DType) -> bool:
-    """Return whether a vocabulary has all that a pair holds."""
     if vocabulary.is_whole:
         return True
     return _is_spoken(vocabulary, pair.made(CountedChoices(0, ""), dtype, vocabulary))

@@ -267,7 +267,6 @@ def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
 
 
 def _items(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Build work items, and a loop in each of them."""
     counters = _pair(choices, lambda n: special("gidx0", n), lambda n: loop(1, n, AxisType.REDUCE))
     return _kernel(Scalars(choices, dtype, vocabulary), counters, counters[1:], [])
 

@@ -298,7 +298,6 @@ NAMED: dict[str, Callable[[DType], Number]] = {
 
 
 def _product(a: UOp, b: UOp) -> UOp:
-    """Multiply square matrices."""
     terms = UOp(Op.MUL, reshape(a, (3, 3, 1)), reshape(b, (1, 3, 3)))
     return reshape(fold(Op.ADD, terms, (1,)), (3, 3))
 

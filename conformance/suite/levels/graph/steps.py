@@ -271,7 +271,6 @@ def view(g: Growth, u: UOp) -> UOp | None:
 
 
 def _long_axis(choices: Choices, u: UOp) -> int:
-    """Return an axis longer than 1."""
     return choices.pick([k for k, s in enumerate(u.shape) if s > 1])
 
 
@@ -308,7 +307,6 @@ def _row(choices: Choices, u: UOp) -> UOp:
 
 
 def _regrouped(choices: Choices, u: UOp) -> UOp:
-    """Reshape to other axes, and back."""
     shape = (prod(u.shape),) if choices.chance(50) else (*u.shape[1:], u.shape[0])
     return nodes.reshape(nodes.reshape(u, shape), u.shape)
 

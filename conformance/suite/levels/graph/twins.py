@@ -198,7 +198,6 @@ def _editions(home: DType, flavour: Flavour, choices: Choices, index: int) -> Ge
 
 
 def _twins(root: UOp, batches: tuple[Batch, ...], twins: Mapping[str, UOp]) -> Generated:
-    """Build a program and its twins by name, all on the same data."""
     return Generated(
         root, batches, twins=tuple(Twin(name, u, batches) for name, u in twins.items())
     )

@@ -197,7 +197,6 @@ def _fold(op: Op, value: UOp, loops: Sequence[UOp], choices: Choices) -> UOp:
 
 
 def _element(dtype: DType, counters: Sequence[UOp], choices: Choices) -> UOp:
-    """Read an element of the second memory of a kernel."""
     return load(Memory(1, READ, dtype).param, turned(counters, READ, choices))
 
 

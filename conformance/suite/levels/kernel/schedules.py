@@ -110,7 +110,6 @@ def _fits(opt: Optimization, order: Sequence[UOp]) -> bool:
 
 
 def _optimized(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
-    """Build a random graph and optimize its kernels."""
     source = stored_graph(home, flavour, choices)
     return with_sequences(source.root, source, choices)
 

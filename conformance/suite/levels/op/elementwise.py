@@ -221,7 +221,6 @@ def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
 
 
 def _exponents(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Raise special values to constants, and constants to special values."""
     special = values.sharpest(dtype, 4)
     x = param(0, special.shape, dtype)
     powers = [UOp(Op.POW, x, const(e, dtype)) for e in EXPONENTS]
@@ -230,7 +229,6 @@ def _exponents(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _row(op: Op, dts: DTypes, columns: Sequence[Array], k: int) -> list[UOp]:
-    """Return the k-th constant of each operand."""
     row = guarded(op, dts, [np.roll(column, -k)[:1] for column in columns])
     return [constant(value[0], dtype) for value, dtype in zip(row, dts, strict=True)]
 
@@ -313,7 +311,6 @@ def decomposed(u: UOp, keeps: Callable[[UOp], bool] = lambda u: False) -> UOp:
 
 
 def _exhaustive(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
-    """Use every combination of values that has a meaning."""
     patterns = [values.every_pattern(d) for d in dts]
     if DECLARATIONS[op].is_shift:
         patterns[1] = patterns[1][: dts[0].bits]

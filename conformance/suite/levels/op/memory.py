@@ -93,7 +93,6 @@ def _bits(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _load(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Copy an input, then a buffer."""
     data = _edges_first(dtype, choices, index)
     source = buffer(0, data.shape, dtype) if index % 2 else param(0, data.shape, dtype)
     return program(UOp(Op.LOAD, source), [data])

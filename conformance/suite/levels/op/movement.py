@@ -228,7 +228,6 @@ def _lists(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _variable(slot: int, value: int) -> UOp:
-    """Return a size of up to `MOST` with its value."""
     return UOp(Op.BIND, variable(slot, 1, MOST), index_const(value))
 
 
@@ -334,7 +333,6 @@ def _index_data(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _at_the_end(t: UOp, longest: int) -> UOp:
-    """Put zeros before the first axis."""
     before = (longest - t.shape[0], *(0,) * (len(t.shape) - 1))
     return nodes.pad(t, before, (longest, *t.shape[1:]), PadFill.ZERO)
 

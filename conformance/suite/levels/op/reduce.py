@@ -106,7 +106,6 @@ def _padded(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _long(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
-    """Fold more than a thousand elements each."""
     shape, axes = LONG[index % len(LONG)]
     data = tame(op, dtype, shape, choices)
     if op is Op.ADD and dtype.is_int:

@@ -116,7 +116,6 @@ def _added(dtype: DType, shape: Shape, choices: Choices) -> Generated:
 
 
 def _folded(dtype: DType, shape: Shape, choices: Choices) -> Generated:
-    """Fold along each axis and along all."""
     t = param(0, shape, dtype)
     axes: list[tuple[int, ...]] = [(k,) for k in range(len(shape))] or [()]
     every = range(len(shape))
@@ -128,7 +127,6 @@ def _folded(dtype: DType, shape: Shape, choices: Choices) -> Generated:
 
 
 def _moved(dtype: DType, shape: Shape, choices: Choices) -> Generated:
-    """Move: permute, flip, and take a part from inside."""
     t = param(0, shape, dtype)
     root = nodes.outputs(
         *(move(choices, t) for move in (random_permute, random_flip, random_slice))
@@ -187,7 +185,6 @@ def _padded(choices: Choices, shape: Shape, input: Input) -> UOp:
 
 
 def _folded_once(choices: Choices, shape: Shape, input: Input) -> UOp:
-    """Fold along one axis."""
     return nodes.fold(Op.MAX, input(shape), (choices.below(len(shape)),) if shape else ())
 
 
