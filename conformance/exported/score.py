@@ -9,15 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from uop.conformance.exported.files import (
-    MANIFEST,
-    OUTPUTS,
-    READABLE,
-    Described,
-    ExportError,
-    read_arrays,
-    read_sets,
-)
+from uop.conformance.exported import files
 from uop.conformance.judging.compare import Symptom, compare
 from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.protocol.untrusted import sanitized
@@ -41,7 +33,7 @@ class ExportedCase:
     """A case of an exported suite, as its manifest describes it."""
 
     id: str
-    outputs: tuple[Described, ...]
+    outputs: tuple[files.Described, ...]
     intervals: int = 1
 
 
@@ -53,7 +45,7 @@ def score(exported: Path, outputs: Path, command: Sequence[str] = ()) -> Report:
     """
     begun = time.monotonic()
     if not outputs.is_dir():
-        raise ExportError(f"{outputs} is not a folder")
+        raise files.ExportError(f"{outputs} is not a folder")
     header, entries = read_manifest(exported)
     tally, failures = Tally(), []
     for entry in entries:
@@ -72,28 +64,28 @@ def score(exported: Path, outputs: Path, command: Sequence[str] = ()) -> Report:
 
 def read_manifest(exported: Path) -> tuple[dict[str, Any], list[ExportedCase]]:
     """Read the header and the cases. ExportError for another schema or a truncated file."""
-    path = exported / MANIFEST
+    path = exported / files.MANIFEST
     try:
         if path.exists() and not path.is_file():
-            raise ExportError(f"{path}: expected a file")
+            raise files.ExportError(f"{path}: expected a file")
         header, *lines = read_bytes(path, MOST_OF_DOCUMENT).decode().splitlines()
         first = json.loads(header)
-        if not isinstance(first, dict) or first.get("schema") not in READABLE:
-            raise ExportError(f"{path}: expected the schema {' or '.join(READABLE)}")
+        if not isinstance(first, dict) or first.get("schema") not in files.READABLE:
+            raise files.ExportError(f"{path}: expected the schema {' or '.join(files.READABLE)}")
         for name, kind in HEADER.items():
             if type(first.get(name)) is not kind:
-                raise ExportError(f"{path}: {name}: expected {kind.__name__}")
+                raise files.ExportError(f"{path}: {name}: expected {kind.__name__}")
         return first, list(_entries(lines))
     except OSError as error:
-        raise ExportError(f"cannot read {path}: {error.strerror}") from error
+        raise files.ExportError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise ExportError(f"{path} is not a manifest, or is truncated: {error}") from error
+        raise files.ExportError(f"{path} is not a manifest, or is truncated: {error}") from error
 
 
 def _entries(lines: list[str]) -> Iterator[ExportedCase]:
     for line in lines:
         entry = json.loads(line)
-        outputs = tuple(Described.from_json(output) for output in entry["outputs"])
+        outputs = tuple(files.Described.from_json(output) for output in entry["outputs"])
         count = entry.get("intervals", 1)
         if type(count) is not int or not 1 <= count <= MOST_GAPS + 1:
             raise ValueError(f"intervals: expected 1 to {MOST_GAPS + 1}, found {count}")
@@ -106,12 +98,12 @@ def _verdict(case: Path, results: Path, entry: ExportedCase) -> Verdict:
         with skipped.open(encoding="utf-8", errors="replace") as file:
             reason = sanitized(file.read(REASON).strip())
         return Verdict(entry.id, Status.SKIPPED, reason=reason)
-    if not (results / OUTPUTS).exists():
+    if not (results / files.OUTPUTS).exists():
         return Verdict(entry.id, Status.SKIPPED, reason="no outputs")
-    accepted = read_sets(case, entry.outputs, entry.intervals)
+    accepted = files.read_sets(case, entry.outputs, entry.intervals)
     try:
-        outputs = read_arrays(results / OUTPUTS, entry.outputs)
-    except ExportError as error:
+        outputs = files.read_arrays(results / files.OUTPUTS, entry.outputs)
+    except files.ExportError as error:
         failure = CaseFailure(Symptom.VALUE, str(error))
         return Verdict(entry.id, Status.FAILED, 1, failure=failure)
     compared = compare(accepted, outputs)

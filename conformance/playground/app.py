@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from anyio import CapacityLimiter, fail_after, to_thread
 from starlette.applications import Starlette
@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from uop.compiler.pipeline import TARGETS
 from uop.conformance.playground.page import MOST_TEXT, served_page
-from uop.conformance.playground.worker import Check, Compare, Evaluate, Judge, Question, ask
+from uop.conformance.playground.worker import Question, ask
 from uop.spec.errors import UopError
 
 HOSTS = ("127.0.0.1", "localhost", "[::1]")
@@ -44,10 +44,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 FIELDS: Mapping[type[Question], Mapping[str, type]] = {
-    Evaluate: {"text": str, "target": str, "seed": int},
-    Check: {"text": str, "target": str, "seed": int},
-    Judge: {"text": str, "target": str, "seed": int, "step": int},
-    Compare: {"text": str, "seed": int, "backend": str},
+    kind: get_type_hints(kind) for kind in get_args(Question)
 }
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
+from dataclasses import replace
+from functools import cache
 from math import inf
 
-from uop.conformance.profile.points import folded
-from uop.conformance.profile.probe import Bits, Probe, Witness, data, elementwise, row, whole
-from uop.spec.args import DTypeArg, FlipArg
-from uop.spec.dtype import FLOATS, DType, dtypes
+from uop.conformance.profile.points import cast_to, folded
+from uop.conformance.profile.probe import Bits, Probe, Row, Witness, elementwise, row, whole
+from uop.spec.args import FlipArg
+from uop.spec.dtype import FLOATS, dtypes
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, const, param
+from uop.spec.uop import UOp, const
 
 F32, I32 = dtypes.float32, dtypes.int32
 LOWEST, HIGHEST = -(2**31), 2**31 - 1
@@ -129,20 +129,20 @@ def _casts() -> tuple[Witness, ...]:
     wrapped = 3 * 10**9 - 2**32
     return (
         elementwise(
-            _cast(I32),
+            cast_to(I32),
             F32,
             row(3e9, saturates=HIGHEST, lowest=LOWEST, wraps=wrapped, zero=0),
             row(inf, saturates=HIGHEST, lowest=LOWEST, wraps=-1, zero=0),
             row(float("nan"), lowest=LOWEST, zero=0, saturates=HIGHEST),
         ),
         elementwise(
-            _cast(dtypes.int8),
+            cast_to(dtypes.int8),
             F32,
             row(300.0, saturates=127, lowest=-128, wraps=44, zero=0),
             row(-300.0, saturates=-128, wraps=-44, zero=0),
         ),
         elementwise(
-            _cast(dtypes.int64), F32, row(1e20, saturates=2**63 - 1, lowest=-(2**63), zero=0)
+            cast_to(dtypes.int64), F32, row(1e20, saturates=2**63 - 1, lowest=-(2**63), zero=0)
         ),
     )
 
@@ -151,15 +151,6 @@ def _divisions() -> tuple[Witness, ...]:
     quotient = {"zero": 0, "all ones": -1, "highest": HIGHEST, "the dividend": 7}
     rest = {"zero": 0, "the dividend": 7, "all ones": -1}
     return tuple(
-        Witness(
-            UOp(op, param(0, (1,), I32), param(1, (1,), I32)),
-            {0: data(I32, (7,)), 1: data(I32, (0,))},
-            (words,),
-            ended="traps",
-        )
+        replace(elementwise(op, I32, Row((7, 0), words)), ended="traps")
         for op, words in ((Op.IDIV, quotient), (Op.MOD, rest))
     )
-
-
-def _cast(dtype: DType) -> Callable[[UOp], UOp]:
-    return partial(UOp, Op.CAST, arg=DTypeArg(dtype))

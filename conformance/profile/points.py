@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache, partial
 from math import inf
 
@@ -12,7 +13,6 @@ from uop.conformance.profile.probe import (
     NAN,
     Probe,
     Witness,
-    data,
     elementwise,
     row,
     whole,
@@ -166,8 +166,8 @@ def _fp8_saturate() -> Probe:
         row(-inf, overflows=-inf, saturates=-57344.0),
     ]
     witnesses = [
-        *(elementwise(_cast(dtypes.fp8e4m3), source, *e4m3) for source in (F32, F16)),
-        elementwise(_cast(dtypes.fp8e5m2), F32, *e5m2),
+        *(elementwise(cast_to(dtypes.fp8e4m3), source, *e4m3) for source in (F32, F16)),
+        elementwise(cast_to(dtypes.fp8e5m2), F32, *e5m2),
     ]
     declares = {"overflows": "false", "saturates": "true"}
     return Probe("fp8_saturate", tuple(witnesses), "fp8_saturate", declares, "")
@@ -203,13 +203,7 @@ def _wmma() -> Probe:
 
 def _int_div_traps() -> Probe:
     witnesses = [
-        Witness(
-            UOp(op, param(0, (1,), dtypes.int32), param(1, (1,), dtypes.int32)),
-            {0: data(dtypes.int32, (1,)), 1: data(dtypes.int32, (0,))},
-            ({},),
-            ended="traps",
-            otherwise="goes on",
-        )
+        replace(elementwise(op, dtypes.int32, row(1, 0)), ended="traps", otherwise="goes on")
         for op in FLOOR_DIVISIONS
     ]
     return _allowed("int_div_traps", "goes on", "traps", witnesses)
@@ -234,8 +228,8 @@ def _excess_precision(dtype: DType, even: float, e: float) -> Probe:
     squares = row(1 + e, 1 + e, rounded=1 + 2 * e, unrounded=1 + 2 * e + e**2)
     differs = row(even, 1.0, rounded=False, unrounded=True)
     witnesses = [
-        elementwise(lambda a, b: _cast(F32)(ADD(a, b)), dtype, sums),
-        elementwise(lambda a, b: _cast(F32)(MUL(a, b)), dtype, squares),
+        elementwise(lambda a, b: cast_to(F32)(ADD(a, b)), dtype, sums),
+        elementwise(lambda a, b: cast_to(F32)(MUL(a, b)), dtype, squares),
         elementwise(lambda a, b: UOp(Op.CMPNE, ADD(a, b), a), dtype, differs),
     ]
     return _member("excess_precision", dtype.name, "rounded", "unrounded", witnesses)
@@ -295,5 +289,5 @@ def _padded(t: UOp) -> UOp:
     return UOp(Op.PAD, t, dims((1,)), dims((t.shape[0] + 2,)), arg=PadArg())
 
 
-def _cast(dtype: DType) -> Callable[[UOp], UOp]:
+def cast_to(dtype: DType) -> Callable[[UOp], UOp]:
     return partial(UOp, Op.CAST, arg=DTypeArg(dtype))

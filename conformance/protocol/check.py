@@ -16,7 +16,7 @@ from uop.conformance.protocol import messages, offers
 from uop.conformance.protocol.hello import DeviationError
 from uop.conformance.protocol.lines import PATIENCE
 from uop.conformance.protocol.log import ProtocolLog
-from uop.conformance.protocol.types import OFFERS, Hello, Outputs, Problem, ProblemKind, Program
+from uop.conformance.protocol.types import OFFERS, Outputs, Problem, ProblemKind, Program
 from uop.conformance.report.model import counted
 from uop.conformance.report.options import ReportedOptions
 from uop.conformance.run.commands import conform_command
@@ -76,9 +76,10 @@ def check(
         results.deviations.append(Deviation(str(error)))
         return results
     hello, took = worker.hello, time.monotonic() - begun
+    partly = f"{counted(len(hello.supports), 'op')} on some of them, " if hello.supports else ""
     results.notes.append(
         f"hello: {hello.name} {hello.version}, {len(hello.ops)} ops, {len(hello.dtypes)} dtypes, "
-        f"{_partly(hello)}"
+        f"{partly}"
         f"forms {', '.join(sorted(hello.forms))}; started in {took:.2f} s"
     )
     try:
@@ -93,10 +94,6 @@ def check(
         worker.close()
     results.notes.append(f"memory: at most {worker.peak >> 20} MiB")
     return results
-
-
-def _partly(hello: Hello) -> str:
-    return f"{counted(len(hello.supports), 'op')} on some of them, " if hello.supports else ""
 
 
 def _ops(worker: Command, results: Checked) -> Iterator[Deviation]:

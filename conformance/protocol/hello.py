@@ -73,8 +73,8 @@ def checked(hello: object) -> Hello:
         raise DeviationError("hello: tested", "a tuple of versions", hello.tested)
     if not isinstance(hello.quick, str) or (hello.quick and not _is_a_name(hello.quick)):
         raise DeviationError("hello: quick", f"at most {LONGEST} printable characters", hello.quick)
-    _check_supports(hello)
-    _check_composed(hello)
+    _check_lists(hello, "supports", "dtypes", hello.dtypes, "dtypes that `dtypes` lists")
+    _check_lists(hello, "composed", "ops", Op.__members__, _one_of(NAMED["ops"]))
     _check_limits(hello.limits)
     if not isinstance(hello.profile, str):
         raise DeviationError("hello: profile", "a string", hello.profile)
@@ -95,28 +95,18 @@ def _are_names(listed: object) -> bool:
     return all(isinstance(name, str) for name in listed)
 
 
-def _check_supports(hello: Hello) -> None:
-    if not isinstance(hello.supports, Mapping) or not _are_names([*hello.supports]):
-        raise DeviationError("hello: supports", "lists of dtypes by op", hello.supports)
-    for unlisted in sorted(hello.supports.keys() - set(hello.ops)):
-        raise DeviationError("hello: supports", "ops that `ops` lists", unlisted)
-    for op, kinds in hello.supports.items():
-        if not _are_names(kinds) or not kinds:
-            raise DeviationError(f"hello: supports: {op}", "a list of dtypes", kinds)
-        for unlisted in sorted(set(kinds) - set(hello.dtypes)):
-            raise DeviationError(f"hello: supports: {op}", "dtypes that `dtypes` lists", unlisted)
-
-
-def _check_composed(hello: Hello) -> None:
-    if not isinstance(hello.composed, Mapping) or not _are_names([*hello.composed]):
-        raise DeviationError("hello: composed", "lists of ops by op", hello.composed)
-    for unlisted in sorted(hello.composed.keys() - set(hello.ops)):
-        raise DeviationError("hello: composed", "ops that `ops` lists", unlisted)
-    for op, parts in hello.composed.items():
-        if not _are_names(parts) or not parts:
-            raise DeviationError(f"hello: composed: {op}", "a list of ops", parts)
-        for unknown in sorted(set(parts) - Op.__members__.keys()):
-            raise DeviationError(f"hello: composed: {op}", _one_of(NAMED["ops"]), unknown)
+def _check_lists(hello: Hello, name: str, what: str, known: Collection[str], expected: str) -> None:
+    """Raise DeviationError unless a field maps listed ops to lists of known names."""
+    by_op = getattr(hello, name)
+    if not isinstance(by_op, Mapping) or not _are_names([*by_op]):
+        raise DeviationError(f"hello: {name}", f"lists of {what} by op", by_op)
+    for unlisted in sorted(by_op.keys() - set(hello.ops)):
+        raise DeviationError(f"hello: {name}", "ops that `ops` lists", unlisted)
+    for op, listed in by_op.items():
+        if not _are_names(listed) or not listed:
+            raise DeviationError(f"hello: {name}: {op}", f"a list of {what}", listed)
+        for unknown in sorted(set(listed) - set(known)):
+            raise DeviationError(f"hello: {name}: {op}", expected, unknown)
 
 
 def _check_limits(limits: object) -> None:

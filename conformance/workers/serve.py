@@ -17,19 +17,8 @@ from typing import cast
 import numpy as np
 
 from uop.conformance.backends import load
-from uop.conformance.protocol import wire
+from uop.conformance.protocol import types, wire
 from uop.conformance.protocol.hello import checked
-from uop.conformance.protocol.types import (
-    Backend,
-    CountingBackend,
-    LocatingBackend,
-    Outcome,
-    Outputs,
-    Problem,
-    ProblemKind,
-    Program,
-    StagedBackend,
-)
 from uop.conformance.workers.processes import end, own_stdout, when_alone
 from uop.interpreter.footprint import SMALL, at_most
 from uop.interpreter.numeric.storage import STORED, Array
@@ -70,7 +59,7 @@ def _serve(name: str) -> None:
     answer(backend, 0, out)
 
 
-def answer(backend: Backend, requests: int, replies: int) -> None:
+def answer(backend: types.Backend, requests: int, replies: int) -> None:
     """Run the programs of each message. ClosedError when the other side has gone."""
     borders = cycle(BORDERS)
     while True:
@@ -81,10 +70,10 @@ def answer(backend: Backend, requests: int, replies: int) -> None:
         signal.alarm(min(math.ceil(message.limit) * SHARED, LONGEST))
         reply: wire.Ran | wire.Lowered | wire.Located
         if isinstance(message, wire.Lower):
-            stages = cast(StagedBackend, backend).stages(message.program)
-            reply = wire.Lowered(tuple(stages), isinstance(backend, LocatingBackend))
+            stages = cast(types.StagedBackend, backend).stages(message.program)
+            reply = wire.Lowered(tuple(stages), isinstance(backend, types.LocatingBackend))
         elif isinstance(message, wire.Locate):
-            reply = wire.Located(cast(LocatingBackend, backend).locate(message.program))
+            reply = wire.Located(cast(types.LocatingBackend, backend).locate(message.program))
         else:
             outcomes = run(backend, message.programs, next(borders))
             reply = wire.Ran(outcomes, resident(), fired(backend))
@@ -92,7 +81,9 @@ def answer(backend: Backend, requests: int, replies: int) -> None:
         wire.write(replies, reply)
 
 
-def run(backend: Backend, programs: Sequence[Program], border: int) -> tuple[Outcome, ...]:
+def run(
+    backend: types.Backend, programs: Sequence[types.Program], border: int
+) -> tuple[types.Outcome, ...]:
     """Run programs on inputs that stand between bytes of a value.
 
     A program whose inputs, or the bytes around them, have changed has a problem instead of outputs.
@@ -123,12 +114,12 @@ class _Lent:
         }
 
     @property
-    def problem(self) -> Problem | None:
+    def problem(self) -> types.Problem | None:
         """That the backend changed an input, or memory around it."""
         for slot, held in self.after.items():
             if not np.array_equal(held, self.before[slot]):
                 message = f"run: input {slot} or memory beside it was changed; expected it to stay"
-                return Problem(ProblemKind.PROTOCOL, message)
+                return types.Problem(types.ProblemKind.PROTOCOL, message)
         return None
 
 
@@ -138,27 +129,27 @@ def _bordered(a: Array, border: int) -> Array:
     return held
 
 
-def fitting(outcome: object) -> Outcome:
+def fitting(outcome: object) -> types.Outcome:
     """The outcome of a program; a PROTOCOL problem for anything that is no outcome."""
-    if isinstance(outcome, Problem):
+    if isinstance(outcome, types.Problem):
         return outcome
-    if not isinstance(outcome, Outputs):
+    if not isinstance(outcome, types.Outputs):
         message = f"run: expected Outputs or a Problem, found {type(outcome).__name__}"
-        return Problem(ProblemKind.PROTOCOL, message)
+        return types.Problem(types.ProblemKind.PROTOCOL, message)
     for a in chain.from_iterable(outcome.batches):
         if not isinstance(a, np.ndarray | np.generic):
             message = f"an output: expected a numpy array, found {type(a).__name__}"
-            return Problem(ProblemKind.PROTOCOL, message)
+            return types.Problem(types.ProblemKind.PROTOCOL, message)
         if a.dtype not in STORED:
             known = ", ".join(dtype.name for dtype in STORED.values())
             message = f"an output: expected an array of {known}, found {a.dtype}"
-            return Problem(ProblemKind.PROTOCOL, message)
+            return types.Problem(types.ProblemKind.PROTOCOL, message)
     return outcome
 
 
-def fired(backend: Backend) -> Mapping[str, int]:
+def fired(backend: types.Backend) -> Mapping[str, int]:
     """The counts of a backend that counts rules; else none."""
-    return backend.fired() if isinstance(backend, CountingBackend) else {}
+    return backend.fired() if isinstance(backend, types.CountingBackend) else {}
 
 
 def resident() -> int:

@@ -125,19 +125,25 @@ def _finished(u: UOp, said: str, exact: Fraction | None, result: str) -> str:
     return f"{shown}, modulo 2**{u.dtype.bits} as {u.dtype.name}: {result}"
 
 
-def _sum_like(sign: str, of: Callable[[Fraction, Fraction], Fraction]) -> Write:
+def _formula(text: str, of: Callable[..., Fraction | None]) -> Write:
+    """Write what a function of exact numbers gives; operands but the first stand in brackets."""
+
     def write(u: UOp, x: Sequence[Operand], result: str) -> str:
-        if u.dtype is dtypes.bool:
-            return f"{x[0].text} {sign} {x[1].text} is {result}"
-        a, b = x[0].value, x[1].value
-        exact = None if a is None or b is None else of(a, b)
-        return _finished(u, f"{x[0].text} {sign} {_bracketed(x[1].text)}", exact, result)
+        said = text.format(x[0].text, *(_bracketed(operand.text) for operand in x[1:]))
+        if u.dtype is dtypes.bool and u.op is not Op.MULACC:
+            return f"{said} is {result}"
+        values = [operand.value for operand in x]
+        return _finished(u, said, None if None in values else of(*values), result)
 
     return write
 
 
 def _bracketed(text: str) -> str:
     return f"({text})" if text.startswith("-") else text
+
+
+def _reciprocal(u: UOp, x: Sequence[Operand], result: str) -> str:
+    return WRITERS[Op.DIV](u, (Operand(Fraction(1), "1", u.dtype, 0), *x), result)
 
 
 def _neg(u: UOp, x: Sequence[Operand], result: str) -> str:
@@ -170,20 +176,6 @@ def _remainder(rounded: Callable[[Fraction], int]) -> Write:
         )
 
     return write
-
-
-def _divided(u: UOp, x: Sequence[Operand], result: str) -> str:
-    first = x[0] if len(x) > 1 else Operand(Fraction(1), "1", u.dtype, 0)
-    a, b = first.value, x[-1].value
-    exact = None if a is None or not b else a / b
-    return _finished(u, f"{first.text} / {_bracketed(x[-1].text)}", exact, result)
-
-
-def _mulacc(u: UOp, x: Sequence[Operand], result: str) -> str:
-    a, b, c = (operand.value for operand in x)
-    exact = None if a is None or b is None or c is None else a * b + c
-    said = f"{x[0].text} * {_bracketed(x[1].text)} + {_bracketed(x[2].text)}"
-    return _finished(u, said, exact, result)
 
 
 def _shift(sign: str) -> Write:
@@ -275,17 +267,17 @@ def _fold(u: UOp, element: int, sets: Accepted, result: str) -> str:
 
 
 WRITERS: dict[Op, Write] = {
-    Op.ADD: _sum_like("+", operator.add),
-    Op.SUB: _sum_like("-", operator.sub),
-    Op.MUL: _sum_like("*", operator.mul),
+    Op.ADD: _formula("{} + {}", operator.add),
+    Op.SUB: _formula("{} - {}", operator.sub),
+    Op.MUL: _formula("{} * {}", operator.mul),
     Op.NEG: _neg,
     Op.IDIV: _quotient("floor", math.floor),
     Op.CDIV: _quotient("toward zero", math.trunc),
     Op.MOD: _remainder(math.floor),
     Op.CMOD: _remainder(math.trunc),
-    Op.DIV: _divided,
-    Op.RECIP: _divided,
-    Op.MULACC: _mulacc,
+    Op.DIV: _formula("{} / {}", lambda a, b: a / b if b else None),
+    Op.RECIP: _reciprocal,
+    Op.MULACC: _formula("{} * {} + {}", lambda a, b, c: a * b + c),
     Op.SHL: _shift("<<"),
     Op.SHR: _shift(">>"),
     Op.AND: _bits("&"),

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from uop.conformance.suite.choices import Choices
+from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.growth import has_meaning
 from uop.conformance.suite.levels.graph.random_graph import Flavour, flavours_in, grown, on_data
 from uop.conformance.suite.levels.graph.steps import CALLED
 from uop.conformance.suite.levels.group import Generated, Group, group, with_data
-from uop.conformance.suite.levels.nodes import call, cast, outputs
 from uop.conformance.suite.values import draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.dtype import DType, Kind, dtypes
@@ -48,14 +48,14 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 def _nested(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
     """Build FUNCTIONs that call FUNCTIONs, with arguments that other FUNCTIONs return."""
     growth = grown(home, flavour, choices)
-    return on_data(growth, outputs(*outlined(choices, growth.outputs(), DEEPEST)))
+    return on_data(growth, nodes.outputs(*outlined(choices, growth.outputs(), DEEPEST)))
 
 
 def _twin(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
     """Build a graph with FUNCTIONs, and as its twin the same graph without any."""
     growth = grown(home, flavour, choices)
-    called = outputs(*outlined(choices, growth.outputs(), DEEPEST - 1))
-    return on_data(growth, outputs(*called.src, *inlined(called).src))
+    called = nodes.outputs(*outlined(choices, growth.outputs(), DEEPEST - 1))
+    return on_data(growth, nodes.outputs(*called.src, *inlined(called).src))
 
 
 def _shared(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
@@ -67,9 +67,9 @@ def _shared(home: DType, flavour: Flavour, choices: Choices, index: int) -> Gene
     others = [choices.pick(_like(a, choices.shuffled(pool)) or [a]) for a in arguments]
     if others == arguments:
         others[0] = growth.input(arguments[0].dtype, arguments[0].shape)
-    root = outputs(*first, *call(body.src, *others))
+    root = nodes.outputs(*first, *nodes.call(body.src, *others))
     inputs = {slot: data for slot, (data, _) in growth.inputs.items()}
-    return on_data(growth, root if has_meaning(root, inputs) else outputs(*first))
+    return on_data(growth, root if has_meaning(root, inputs) else nodes.outputs(*first))
 
 
 def _ranges(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -79,7 +79,7 @@ def _ranges(dtype: DType, choices: Choices, index: int) -> Generated:
     """
     count = choices.between(3, 6)
     places = UOp(Op.STACK, *map(index_const, range(count)))
-    x, number = param(1, (count,), dtype), cast(param(0, (), dtypes.int32), dtypes.index)
+    x, number = param(1, (count,), dtype), nodes.cast(param(0, (), dtypes.int32), dtypes.index)
     found = []
     for high in (choices.between(1, count - 1), choices.between(count, count + 3)):
         low = choices.below(min(high, count))
@@ -88,8 +88,8 @@ def _ranges(dtype: DType, choices: Choices, index: int) -> Generated:
         body = [UOp(Op.WHERE, mask, x, const(0, dtype)) for mask in masks]
         inside = UOp(Op.ADD, UOp(Op.MOD, number, index_const(high - low + 1)), index_const(low))
         for at in (index_const(low), index_const(high), inside):
-            found += call(body, at, x)
-    return with_data(outputs(*found), choices, draw_ordinary)
+            found += nodes.call(body, at, x)
+    return with_data(nodes.outputs(*found), choices, draw_ordinary)
 
 
 KINDS = (
@@ -115,7 +115,7 @@ def outlined(choices: Choices, values: Sequence[UOp], depth: int) -> list[UOp]:
         arguments = [computed.get(u, u) for u in arguments]
     if arguments and choices.chance(20):
         arguments.append(choices.pick(arguments))  # Add an argument that the body does not use.
-    return call(body, *arguments)
+    return nodes.call(body, *arguments)
 
 
 def cuts(choices: Choices, values: Sequence[UOp]) -> list[UOp]:

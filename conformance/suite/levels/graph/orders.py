@@ -10,19 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from uop.conformance.suite.choices import Choices
+from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import Generated, Group, group, program, with_data
-from uop.conformance.suite.levels.nodes import (
-    buffer,
-    expand,
-    flip,
-    flip_all,
-    outputs,
-    pad,
-    permute,
-    reshape,
-    shrink,
-    store,
-)
 from uop.conformance.suite.levels.op.movement import random_shrink
 from uop.conformance.suite.values import draw_bits, draw_ordinary, sample
 from uop.conformance.suite.vocabulary import Vocabulary
@@ -60,11 +49,11 @@ def _exact(vocabulary: Vocabulary, dtype: DType) -> tuple[Op, ...]:
 
 
 def _transposed(choices: Choices, u: UOp) -> UOp:
-    return permute(u, (1, 0))
+    return nodes.permute(u, (1, 0))
 
 
 def _flipped(choices: Choices, u: UOp) -> UOp:
-    return flip(u, choices.pick(((True, False), (False, True), (True, True))))
+    return nodes.flip(u, choices.pick(((True, False), (False, True), (True, True))))
 
 
 def _shifted(choices: Choices, u: UOp) -> UOp:
@@ -73,28 +62,28 @@ def _shifted(choices: Choices, u: UOp) -> UOp:
     step, none = (int(axis == 0), int(axis == 1)), (0, 0)
     before, after = (step, none) if choices.chance(50) else (none, step)
     sizes = (side + step[0], side + step[1])
-    return shrink(pad(u, before, sizes, PadFill.ZERO), after, u.shape)
+    return nodes.shrink(nodes.pad(u, before, sizes, PadFill.ZERO), after, u.shape)
 
 
 def _row(choices: Choices, u: UOp) -> UOp:
     """Read one row everywhere."""
     offset = (choices.below(u.shape[0]), 0)
-    return expand(shrink(u, offset, (1, u.shape[1])), u.shape)
+    return nodes.expand(nodes.shrink(u, offset, (1, u.shape[1])), u.shape)
 
 
 def _indexed(choices: Choices, u: UOp) -> UOp:
     """Read one column as rows, by an INDEX."""
-    row = UOp(Op.INDEX, permute(u, (1, 0)), index_const(choices.below(u.shape[1])))
-    return expand(reshape(row, (1, u.shape[0])), u.shape)
+    row = UOp(Op.INDEX, nodes.permute(u, (1, 0)), index_const(choices.below(u.shape[1])))
+    return nodes.expand(nodes.reshape(row, (1, u.shape[0])), u.shape)
 
 
 def _reversed(choices: Choices, u: UOp) -> UOp:
-    return reshape(flip_all(reshape(u, (u.shape[0] * u.shape[1],))), u.shape)
+    return nodes.reshape(nodes.flip_all(nodes.reshape(u, (u.shape[0] * u.shape[1],))), u.shape)
 
 
 def _turned(choices: Choices, u: UOp) -> UOp:
     """Turn by a quarter: two views at once."""
-    return permute(flip(u, (True, False)), (1, 0))
+    return nodes.permute(nodes.flip(u, (True, False)), (1, 0))
 
 
 VIEWS: tuple[View, ...] = (*(_transposed, _flipped, _shifted, _row, _indexed, _reversed, _turned),)
@@ -120,7 +109,7 @@ class _Steps:
 
     def start(self, count: int) -> None:
         shape = (self.side, self.side)
-        self.now = [buffer(slot, shape, self.dtype) for slot in range(count)]
+        self.now = [nodes.buffer(slot, shape, self.dtype) for slot in range(count)]
         self.readers = [[] for _ in self.now]
         self.last = list(self.now)
 
@@ -141,7 +130,7 @@ class _Steps:
         value = self._read(sources[0], place.shape)
         for source in sources[1:]:
             value = UOp(op, value, self._read(source, place.shape))
-        done = store(place, value)
+        done = nodes.store(place, value)
         for source in sources:
             if source != target:
                 self.readers[source].append(done)
@@ -151,7 +140,7 @@ class _Steps:
     def _read(self, source: int, shape: tuple[int, ...]) -> UOp:
         """Read a view of a buffer as it is now, as large as what is written."""
         whole = self.moved(self.now[source])
-        return whole if shape == whole.shape else shrink(whole, (0, 0), shape)
+        return whole if shape == whole.shape else nodes.shrink(whole, (0, 0), shape)
 
     def _ordered(self, target: int) -> UOp:
         """Return a buffer after all that still read it: by one AFTER, several, or a GROUP."""
@@ -184,11 +173,11 @@ def _in_place(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
     shape = (steps.side, steps.side)
     effects = []
     for slot, view in enumerate((*VIEWS, *VIEWS)):
-        own = buffer(slot, shape, dtype)
+        own = nodes.buffer(slot, shape, dtype)
         value = steps.moved(own, (view,))
         if slot >= len(VIEWS):
             value = UOp(op, steps.moved(value), own)
-        effects.append(store(own, value))
+        effects.append(nodes.store(own, value))
     return _on_data(UOp(Op.SINK, *effects), choices)
 
 
@@ -198,37 +187,37 @@ def _alone(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     """
     turn, which = divmod(index, len(VIEWS))
     steps = _Steps(choices, dtype, vocabulary, SIDES[which % len(SIDES)])
-    own = buffer(0, (steps.side, steps.side), dtype)
+    own = nodes.buffer(0, (steps.side, steps.side), dtype)
     value = steps.moved(own, (VIEWS[which],))
     if turn == 1:
         value = UOp(choices.pick(_exact(vocabulary, dtype)), value, own)
     elif turn == 2:
         value = steps.moved(value, (VIEWS[(which + 1) % len(VIEWS)],))
     draw = draw_ordinary if turn == 1 else draw_bits
-    return with_data(UOp(Op.SINK, store(own, value)), choices, draw)
+    return with_data(UOp(Op.SINK, nodes.store(own, value)), choices, draw)
 
 
 def _overlapping(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Copy a part of a buffer over another part of it, forwards or backwards, along each axis."""
     side, by = 5 + 12 * (index // 4 % 2), 1 + index // 4 % 3
     axis, is_forward = index % 2, index // 2 % 2
-    own = buffer(0, (side, side), dtype)
+    own = nodes.buffer(0, (side, side), dtype)
     step = (by, 0) if axis == 0 else (0, by)
     sizes = (side - step[0], side - step[1])
     places = (step, (0, 0)) if is_forward else ((0, 0), step)
-    target, source = (shrink(own, place, sizes) for place in places)
-    return with_data(UOp(Op.SINK, store(target, source)), choices, draw_bits)
+    target, source = (nodes.shrink(own, place, sizes) for place in places)
+    return with_data(UOp(Op.SINK, nodes.store(target, source)), choices, draw_bits)
 
 
 def _changed_after(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Copy a buffer whole, then change it, then copy it once more."""
     op, side = choices.pick(_exact(vocabulary, dtype)), SIDES[index % len(SIDES)]
-    source, first, second = (buffer(slot, (side, side), dtype) for slot in range(3))
+    source, first, second = (nodes.buffer(slot, (side, side), dtype) for slot in range(3))
     is_copied = index % 2 and vocabulary.has(Op.CONTIGUOUS, on=dtype)
-    copy = store(first, UOp(Op.CONTIGUOUS, source) if is_copied else source)
+    copy = nodes.store(first, UOp(Op.CONTIGUOUS, source) if is_copied else source)
     own = UOp(Op.AFTER, source, copy)
-    change = store(own, UOp(op, own, param(3, source.shape, dtype)))
-    last = store(second, UOp(Op.AFTER, own, change))
+    change = nodes.store(own, UOp(op, own, param(3, source.shape, dtype)))
+    last = nodes.store(second, UOp(Op.AFTER, own, change))
     return _on_data(UOp(Op.SINK, copy, last), choices)
 
 
@@ -236,13 +225,13 @@ def _partly_over(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
     """Write a buffer whole, then over a part of it: where a gate is open, or through a view."""
     side = SIDES[index % len(SIDES)]
     shape = (side, side)
-    own, whole, more = buffer(0, shape, dtype), param(1, shape, dtype), param(2, shape, dtype)
-    done = UOp(Op.AFTER, own, store(own, whole))
+    own, whole, more = nodes.buffer(0, shape, dtype), param(1, shape, dtype), param(2, shape, dtype)
+    done = UOp(Op.AFTER, own, nodes.store(own, whole))
     if index % 2:
         part = random_shrink(choices, done)
-        last = store(part, shrink(more, (0, 0), part.shape))
+        last = nodes.store(part, nodes.shrink(more, (0, 0), part.shape))
     else:
-        last = store(done, more, param(3, shape, dtypes.bool))
+        last = nodes.store(done, more, param(3, shape, dtypes.bool))
     return _on_data(UOp(Op.SINK, last), choices)
 
 
@@ -284,7 +273,7 @@ def _temporaries(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
         made = UOp(op, steps.moved(values[-1]), steps.moved(early))
         values.append(UOp(Op.CONTIGUOUS, made))
     late = UOp(choices.pick(_exact(vocabulary, dtype)), values[2], values[-1])
-    return _on_data(outputs(inputs[1], late, values[-2], inputs[0], values[3]), choices)
+    return _on_data(nodes.outputs(inputs[1], late, values[-2], inputs[0], values[3]), choices)
 
 
 GROUPS = (

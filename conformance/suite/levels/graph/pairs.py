@@ -17,9 +17,9 @@ import numpy as np
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, CountedChoices
+from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.steps import FOLDS, VIEWS, either_way
 from uop.conformance.suite.levels.group import Counts, Generated, Group, group, program
-from uop.conformance.suite.levels.nodes import cast, constant, expand, fold, outputs, pad, reshape
 from uop.conformance.suite.levels.op.elementwise import guarded, rewrite_constants
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import Array
@@ -95,7 +95,7 @@ class Operands:
         value = column[place % len(column)].reshape(1)
         if fits and DECLARATIONS[fits].is_partial:
             value = guarded(fits, (dtype, dtype), [value, value])[1]
-        return constant(value, dtype)
+        return nodes.constant(value, dtype)
 
     def one(self, op: Op, a: UOp) -> UOp:
         """Apply an op to a value; a conversion goes to another dtype."""
@@ -127,7 +127,7 @@ class Operands:
 
     def home(self, a: UOp) -> UOp:
         """Convert back to the dtype of the pair."""
-        return a if a.dtype is self.dtype else cast(a, self.dtype)
+        return a if a.dtype is self.dtype else nodes.cast(a, self.dtype)
 
     def view(self, a: UOp) -> UOp:
         """Move a value within its own shape, by ops that the vocabulary has."""
@@ -211,12 +211,12 @@ def _on_both(o: Operands, f: Op, u: Op) -> UOp:
 def _converted(towards: int, o: Operands, f: Op) -> UOp:
     """Build f(CAST x, c), and f(CAST x, CAST y) where the first is odd."""
     target = neighbours(o.dtype, o.vocabulary)[towards // 2]
-    first = cast(o.x, target)
-    return o.two(f, first, cast(o.y, target) if towards % 2 else None)
+    first = nodes.cast(o.x, target)
+    return o.two(f, first, nodes.cast(o.y, target) if towards % 2 else None)
 
 
 def _padded(u: UOp) -> UOp:
-    return pad(u, (1,) * len(u.shape), (s + 2 for s in u.shape), PadFill.ZERO)
+    return nodes.pad(u, (1,) * len(u.shape), (s + 2 for s in u.shape), PadFill.ZERO)
 
 
 def _number(number: int, is_first: bool, o: Operands, g: Op | None = None) -> UOp:
@@ -228,7 +228,7 @@ def _number(number: int, is_first: bool, o: Operands, g: Op | None = None) -> UO
 def _two_numbers(first: int, second: int, o: Operands) -> UOp:
     """Select between two of the numbers that rewrites look for first."""
     numbers = rewrite_constants(o.dtype)
-    return o.where(*(constant(numbers[k % len(numbers)], o.dtype) for k in (first, second)))
+    return o.where(*(nodes.constant(numbers[k % len(numbers)], o.dtype) for k in (first, second)))
 
 
 def _same_branches(o: Operands, c: Op) -> UOp:
@@ -250,11 +250,11 @@ def _compared(o: Operands, c: Op) -> UOp:
 
 
 def _fold_of_copies(slot: int, axes: tuple[int, ...], o: Operands, r: Op) -> UOp:
-    return fold(r, expand(o.input(slot), (SIDE, SIDE)), axes)
+    return nodes.fold(r, nodes.expand(o.input(slot), (SIDE, SIDE)), axes)
 
 
 def _fold_of_result(axes: tuple[int, ...], o: Operands, r: Op, g: Op) -> UOp:
-    return fold(r, o.home(o.two(g, o.input(SQUARE), None)), axes)
+    return nodes.fold(r, o.home(o.two(g, o.input(SQUARE), None)), axes)
 
 
 FORMS: tuple[tuple[str, Callable[..., UOp]], ...] = (
@@ -285,7 +285,7 @@ FORMS: tuple[tuple[str, Callable[..., UOp]], ...] = (
     ("", lambda o: o.where_either(o.where(o.x, o.y), None)),
     ("f", lambda o, f: o.two(f, o.input(SQUARE), o.view(o.input(SQUARE)))),
     ("g", lambda o, g: o.view(o.two(g, o.input(SQUARE), None))),
-    ("f", lambda o, f: o.two(f, reshape(o.y, (LENGTH, 1)), o.y)),
+    ("f", lambda o, f: o.two(f, nodes.reshape(o.y, (LENGTH, 1)), o.y)),
     *(
         ("r", partial(_fold_of_copies, slot, axes))
         for slot, axes in product((ONCE, ROW, COLUMN), ((0,), (0, 1)))
@@ -296,8 +296,8 @@ FORMS: tuple[tuple[str, Callable[..., UOp]], ...] = (
     ("n", _undone),
     ("g", lambda o, g: o.home(o.one(Op.CAST, o.two(g, o.x, o.y)))),
     ("c", _compared_twice),
-    ("", lambda o: expand(expand(o.input(ONCE), (1, SIDE)), (2, SIDE))),
-    ("rr", lambda o, r, s: fold(r, fold(s, o.input(SQUARE), (0,)), (1,))),
+    ("", lambda o: nodes.expand(nodes.expand(o.input(ONCE), (1, SIDE)), (2, SIDE))),
+    ("rr", lambda o, r, s: nodes.fold(r, nodes.fold(s, o.input(SQUARE), (0,)), (1,))),
     ("fg", lambda o, f, g: o.two(f, o.x, o.two(g, o.x, o.y))),
     ("fg", lambda o, f, g: o.two(f, o.x, o.two(g, o.x, None))),
     ("fg", lambda o, f, g: o.constant_first(f, o.constant_first(g, o.y))),
@@ -310,8 +310,8 @@ FORMS: tuple[tuple[str, Callable[..., UOp]], ...] = (
     ("c", lambda o, c: o.where(o.x, o.x, UOp(c, o.x, o.y))),
     ("g", lambda o, g: o.two(g, _padded(o.input(SQUARE)), None)),
     ("g", lambda o, g: _padded(o.two(g, o.input(SQUARE), None))),
-    ("rg", lambda o, r, g: fold(r, o.home(_padded(o.two(g, o.input(SQUARE), None))), (0,))),
-    ("grr", lambda o, g, *rs: o.two(g, *(fold(r, o.input(SQUARE), (0,)) for r in rs))),
+    ("rg", lambda o, r, g: nodes.fold(r, o.home(_padded(o.two(g, o.input(SQUARE), None))), (0,))),
+    ("grr", lambda o, g, *rs: o.two(g, *(nodes.fold(r, o.input(SQUARE), (0,)) for r in rs))),
 )
 """Each with a letter for each op: f has two operands, and so has g, which compares nothing; c
 compares, u has one operand, r folds, n is arithmetic of floats."""
@@ -330,7 +330,7 @@ def _pairs(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     places = range(first, first + TOGETHER)
     chosen = ((every[k % len(every)], turn_of(dtype, k // len(every))) for k in places)
     made = [pair.made(choices, dtype, vocabulary, turn) for pair, turn in chosen]
-    root = outputs(*dict.fromkeys(u for u in made if _is_spoken(vocabulary, u)) or made)
+    root = nodes.outputs(*dict.fromkeys(u for u in made if _is_spoken(vocabulary, u)) or made)
     return program(root, *data_for(root, choices))
 
 
@@ -489,7 +489,7 @@ class Kinds(list[Kind]):
 
         def decorated(results: Results) -> Results:
             def build(p: Plan) -> Generated:
-                root = outputs(*dict.fromkeys(filter(p.vocabulary.speaks, results(p))))
+                root = nodes.outputs(*dict.fromkeys(filter(p.vocabulary.speaks, results(p))))
                 return program(root, *(batch | p.given for batch in data(root, p.choices)))
 
             self.append(Kind(name, counts, on, build))

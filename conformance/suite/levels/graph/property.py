@@ -25,15 +25,7 @@ from uop.conformance.suite.levels.graph.growth import (
 )
 from uop.conformance.suite.levels.graph.random_graph import bases_in, on_data, rooted
 from uop.conformance.suite.levels.group import Generated, Group, group, program
-from uop.conformance.suite.levels.kernel.scalar import (
-    KERNEL_OPS,
-    Memory,
-    Scalars,
-    closed,
-    load,
-    loop,
-    special,
-)
+from uop.conformance.suite.levels.kernel import scalar
 from uop.conformance.suite.levels.op.memory import MARKERS
 from uop.conformance.suite.levels.op.movement import VIEWS
 from uop.conformance.suite.values import draw_bits, draw_within, sample
@@ -80,7 +72,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         yield group("property", None, dtype, "intervals", counts, _intervals, *args)
     for dtype in INTS:
         for name, kernel, counters in KERNELS:
-            args, needs = (dtype, vocabulary), (*KERNEL_OPS, *compared, *counters)
+            args, needs = (dtype, vocabulary), (*scalar.KERNEL_OPS, *compared, *counters)
             yield group("property", None, dtype, name, (1, 3, 40), kernel, *args, needs=needs)
     for name, kinds, counts, build, ops in NARROWED:
         for dtype in kinds:
@@ -260,15 +252,17 @@ def _remainder(g: Growth, dtype: DType) -> UOp:
 
 def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Build loops over the outputs, and folds over loops of their own; there are no work items."""
-    scalars = Scalars(choices, dtype, vocabulary)
-    counters = _pair(choices, lambda n: loop(0, n), lambda n: loop(1, n))
+    scalars = scalar.Scalars(choices, dtype, vocabulary)
+    counters = _pair(choices, lambda n: scalar.loop(0, n), lambda n: scalar.loop(1, n))
     folded = [_folded(scalars, counters)] if choices.chance(50) else []
     return _kernel(scalars, counters, counters, folded)
 
 
 def _items(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    counters = _pair(choices, lambda n: special("gidx0", n), lambda n: loop(1, n, AxisType.REDUCE))
-    return _kernel(Scalars(choices, dtype, vocabulary), counters, counters[1:], [])
+    counters = _pair(
+        choices, lambda n: scalar.special("gidx0", n), lambda n: scalar.loop(1, n, AxisType.REDUCE)
+    )
+    return _kernel(scalar.Scalars(choices, dtype, vocabulary), counters, counters[1:], [])
 
 
 KERNELS = (
@@ -287,21 +281,21 @@ def _pair(choices: Choices, first: Counter, second: Counter) -> list[UOp]:
 
 
 def _kernel(
-    scalars: Scalars, counters: Sequence[UOp], loops: Sequence[UOp], terms: Sequence[UOp]
+    scalars: scalar.Scalars, counters: Sequence[UOp], loops: Sequence[UOp], terms: Sequence[UOp]
 ) -> Generated:
     """Build counters and elements of narrow memory, compared at the ends of their intervals."""
     choices = scalars.choices
     kinds = scalars.vocabulary.of_dtypes(NARROW) or (scalars.dtype,)
-    narrow = Memory(3, choices.between(5, 40), choices.pick(kinds))
+    narrow = scalar.Memory(3, choices.between(5, 40), choices.pick(kinds))
     scalars.memories.append(narrow)
     value = _counted(scalars, counters)
     for term in (_counted(scalars, counters), _read(scalars, narrow, counters), *terms):
         ops = scalars.vocabulary.of((Op.ADD, Op.MUL, Op.XOR, Op.MAX))
         value = UOp(choices.pick(ops), value, term)
-    return scalars.program(UOp(Op.SINK, closed(scalars.stored(value, counters), loops)))
+    return scalars.program(UOp(Op.SINK, scalar.closed(scalars.stored(value, counters), loops)))
 
 
-def _counted(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
+def _counted(scalars: scalar.Scalars, counters: Sequence[UOp]) -> UOp:
     """Compute on a counter, compare at a bound, and convert to the dtype of the kernel."""
     choices = scalars.choices
     i = choices.pick(counters)
@@ -310,7 +304,7 @@ def _counted(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
     return nodes.cast(compared(choices, i), scalars.dtype)
 
 
-def _stepped(scalars: Scalars, i: UOp) -> UOp:
+def _stepped(scalars: scalar.Scalars, i: UOp) -> UOp:
     """Return a sum, product, quotient or remainder; the divisor may exceed every dividend."""
     ops = scalars.vocabulary.of((Op.ADD, Op.SUB, Op.MUL, Op.IDIV, Op.MOD, Op.MAX))
     op = scalars.choices.pick(ops)
@@ -319,10 +313,10 @@ def _stepped(scalars: Scalars, i: UOp) -> UOp:
     return UOp(op, i, index_const(scalars.choices.between(low, high)))
 
 
-def _read(scalars: Scalars, narrow: Memory, counters: Sequence[UOp]) -> UOp:
+def _read(scalars: scalar.Scalars, narrow: scalar.Memory, counters: Sequence[UOp]) -> UOp:
     """Read an element of narrow memory, maybe under a gate, with an alt outside its interval."""
     choices, dtype = scalars.choices, scalars.dtype
-    element = load(narrow.param, scalars.place(counters, narrow.count))
+    element = narrow.load(scalars.place(counters, narrow.count))
     if choices.chance(50):
         gate = compared_truth(choices, choices.pick(counters))
         alt = const(choices.between(0, 9), narrow.dtype)
@@ -330,10 +324,10 @@ def _read(scalars: Scalars, narrow: Memory, counters: Sequence[UOp]) -> UOp:
     return compared(choices, element if narrow.dtype is dtype else nodes.cast(element, dtype))
 
 
-def _folded(scalars: Scalars, counters: Sequence[UOp]) -> UOp:
+def _folded(scalars: scalar.Scalars, counters: Sequence[UOp]) -> UOp:
     """Return the largest of some values, or their sum, over a loop of its own."""
     choices = scalars.choices
-    inner = loop(9, choices.between(1, 5), AxisType.REDUCE)
+    inner = scalar.loop(9, choices.between(1, 5), AxisType.REDUCE)
     arg = ReduceArg(choices.pick((Op.ADD, Op.MAX)))
     return compared(choices, UOp(Op.REDUCE, _counted(scalars, [*counters, inner]), inner, arg=arg))
 
@@ -412,7 +406,7 @@ def _alone(op: Op, choices: Choices, t: UOp) -> UOp:
 
 
 def _staged(choices: Choices, t: UOp) -> UOp:
-    each = loop(0, LENGTH)
+    each = scalar.loop(0, LENGTH)
     return UOp(Op.STAGE, UOp(Op.INDEX, t, each), each)
 
 

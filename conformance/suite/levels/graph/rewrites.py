@@ -16,29 +16,9 @@ from importlib.resources import files
 from math import prod
 
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.graph.pairs import (
-    LENGTH,
-    TOGETHER,
-    data_for,
-    own_share,
-    targets,
-    turn_of,
-)
+from uop.conformance.suite.levels import nodes
+from uop.conformance.suite.levels.graph import pairs
 from uop.conformance.suite.levels.group import Generated, Group, group, program
-from uop.conformance.suite.levels.nodes import (
-    bitcast,
-    cast,
-    constant,
-    expand,
-    flip,
-    flip_all,
-    fold,
-    outputs,
-    pad,
-    permute,
-    reshape,
-    shrink,
-)
 from uop.conformance.suite.levels.op.elementwise import guarded, rewrite_constants
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import constant as value_of
@@ -63,7 +43,7 @@ so in a default run too.
 """
 SIDES = (3, 4)
 INPUTS: dict[str, Shape] = {
-    **dict.fromkeys("xyzpq", (LENGTH,)),
+    **dict.fromkeys("xyzpq", (pairs.LENGTH,)),
     **dict.fromkeys("st", SIDES),
     **{"r": (1, 4), "o": (1, 1)},
     **dict.fromkeys("kl", (3, 3, 3)),
@@ -93,8 +73,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in vocabulary.of_dtypes(VALUES):
         for name, few in TABLES.items():
             if listed := rewrites(dtype, vocabulary, name):
-                once = -(-sum(not row.variant for row in listed) // TOGETHER)
-                programs = -(-len(listed) // TOGETHER)
+                once = -(-sum(not row.variant for row in listed) // pairs.TOGETHER)
+                programs = -(-len(listed) // pairs.TOGETHER)
                 rounds = 1 if dtype.is_float or dtype.is_int else ROUNDS
                 smoke = once if dtype.name in WHOLE else min(few, once)
                 counts = (smoke, rounds * programs, ROUNDS * programs)
@@ -108,12 +88,12 @@ def _rewrites(
     """Build the next left-hand sides; after the last the first one follows."""
     listed = rewrites(dtype, vocabulary, name)
     made = []
-    for k in range(TOGETHER * index, TOGETHER * (index + 1)):
+    for k in range(pairs.TOGETHER * index, pairs.TOGETHER * (index + 1)):
         row = listed[k % len(listed)]
-        turn = row.turn + turn_of(dtype, k // len(listed))
+        turn = row.turn + pairs.turn_of(dtype, k // len(listed))
         made.append(built(row.pattern, dtype, vocabulary, turn))
-    root = outputs(*dict.fromkeys(u for u in made if u is not None))
-    return program(root, *data_for(root, choices))
+    root = nodes.outputs(*dict.fromkeys(u for u in made if u is not None))
+    return program(root, *pairs.data_for(root, choices))
 
 
 @cache
@@ -152,7 +132,7 @@ def rewrites(
     if dtype is dtypes.index or not vocabulary.is_whole:
         listed = [p for p in listed if built(p, dtype, vocabulary, 0) is not None]
     rows = [PatternRow(p, place) for place, p in enumerate(listed)]
-    begin = own_share(dtype, len(rows))
+    begin = pairs.own_share(dtype, len(rows))
     free = [row for row in rows if _is_free(row.pattern)]
     variants = (replace(row, variant=k) for k in range(1, VARIANTS) for row in free)
     return (*rows[begin:], *rows[:begin], *variants)
@@ -240,12 +220,12 @@ class _Builder:
         if len(args) > 1:
             target = self.node(args[1], self.home).dtype
         else:
-            kinds = targets(op, value.dtype, self.vocabulary)
+            kinds = pairs.targets(op, value.dtype, self.vocabulary)
             others = [d for d in kinds if d is not value.dtype]
             if not others:
                 raise ValueError(f"no other dtype to {op.name} {value.dtype.name} to")
             target = others[self.turn % len(others)]
-        return cast(value, target) if op is Op.CAST else bitcast(value, target)
+        return nodes.cast(value, target) if op is Op.CAST else nodes.bitcast(value, target)
 
     def _leaf(self, e: ast.expr, like: DType) -> UOp:
         if not isinstance(e, ast.Name):
@@ -260,7 +240,7 @@ class _Builder:
         """Return one of the constants that rewrites look for, by turns; two names differ."""
         column = rewrite_constants(dtype)
         place = self.turn if name == FREE[0] else 7 * self.turn + 1
-        return constant(column[place % len(column)], dtype)
+        return nodes.constant(column[place % len(column)], dtype)
 
 
 def _is_constant(e: ast.expr) -> bool:
@@ -298,43 +278,45 @@ NAMED: dict[str, Callable[[DType], Number]] = {
 
 
 def _product(a: UOp, b: UOp) -> UOp:
-    terms = UOp(Op.MUL, reshape(a, (3, 3, 1)), reshape(b, (1, 3, 3)))
-    return reshape(fold(Op.ADD, terms, (1,)), (3, 3))
+    terms = UOp(Op.MUL, nodes.reshape(a, (3, 3, 1)), nodes.reshape(b, (1, 3, 3)))
+    return nodes.reshape(nodes.fold(Op.ADD, terms, (1,)), (3, 3))
 
 
 def _folded(op: Op, u: UOp) -> UOp:
     """Fold the first axis longer than 1."""
-    return fold(op, u, (next((k for k, s in enumerate(u.shape) if s > 1), 0),))
+    return nodes.fold(op, u, (next((k for k, s in enumerate(u.shape) if s > 1), 0),))
 
 
 def _expanded(u: UOp) -> UOp:
     """Expand the first axis of size 1."""
-    u = u if u.shape else reshape(u, (1, 1))
+    u = u if u.shape else nodes.reshape(u, (1, 1))
     axis = u.shape.index(1)
-    return expand(u, (SIDES[k] if k == axis else s for k, s in enumerate(u.shape)))
+    return nodes.expand(u, (SIDES[k] if k == axis else s for k, s in enumerate(u.shape)))
 
 
 def _padded(u: UOp) -> UOp:
-    return pad(u, (1,) * len(u.shape), (s + 3 for s in u.shape), PadFill.ZERO)
+    return nodes.pad(u, (1,) * len(u.shape), (s + 3 for s in u.shape), PadFill.ZERO)
 
 
 MOVED: dict[Op, Callable[[UOp], UOp]] = {
-    Op.PERMUTE: lambda u: permute(u, (1, 0) if len(u.shape) == 2 else (1, 2, 0)),
-    Op.RESHAPE: lambda u: reshape(u, u.shape[::-1]),
-    Op.FLIP: lambda u: flip(u, (k == 0 or len(u.shape) < 3 for k in range(len(u.shape)))),
+    Op.PERMUTE: lambda u: nodes.permute(u, (1, 0) if len(u.shape) == 2 else (1, 2, 0)),
+    Op.RESHAPE: lambda u: nodes.reshape(u, u.shape[::-1]),
+    Op.FLIP: lambda u: nodes.flip(u, (k == 0 or len(u.shape) < 3 for k in range(len(u.shape)))),
     Op.EXPAND: _expanded,
     Op.PAD: _padded,
-    Op.SHRINK: lambda u: shrink(u, (1,) * len(u.shape), (s - 1 for s in u.shape)),
+    Op.SHRINK: lambda u: nodes.shrink(u, (1,) * len(u.shape), (s - 1 for s in u.shape)),
 }
 """The one form of each view; of a cube PERMUTE turns all axes and FLIP turns one round."""
 COMPOSED: dict[str, Callable[..., UOp]] = {
     "DOT": _product,
-    "SUM1": lambda u: fold(Op.ADD, u, (1,)),
-    "LARGEST1": lambda u: fold(Op.MAX, u, (1,)),
-    "ABSENT": lambda u: pad(u, (1,) * len(u.shape), (s + 3 for s in u.shape), PadFill.INVALID),
-    "TAIL": lambda u: shrink(u, (1,) * len(u.shape), (s - 1 for s in u.shape)),
-    "TURNED": flip_all,
-    "ROWS": lambda u: reshape(u, (u.shape[0], prod(u.shape[1:]))),
+    "SUM1": lambda u: nodes.fold(Op.ADD, u, (1,)),
+    "LARGEST1": lambda u: nodes.fold(Op.MAX, u, (1,)),
+    "ABSENT": lambda u: nodes.pad(
+        u, (1,) * len(u.shape), (s + 3 for s in u.shape), PadFill.INVALID
+    ),
+    "TAIL": lambda u: nodes.shrink(u, (1,) * len(u.shape), (s - 1 for s in u.shape)),
+    "TURNED": nodes.flip_all,
+    "ROWS": lambda u: nodes.reshape(u, (u.shape[0], prod(u.shape[1:]))),
 }
 """What has no op of its own: a product of matrices, folds along the second axis, a PAD with absent
 elements, all but the first of each axis, a FLIP of all axes, and two axes made of all."""

@@ -26,13 +26,7 @@ from uop.conformance.suite.levels.graph.random_graph import (
 from uop.conformance.suite.levels.graph.steps import CALLED
 from uop.conformance.suite.levels.group import Counts, Generated, Group, group
 from uop.conformance.suite.levels.nodes import after, bitcast, constant, outputs, reshape
-from uop.conformance.suite.levels.op.elementwise import (
-    decomposed,
-    edge_columns,
-    on_inputs,
-    operand_dtypes,
-    samples,
-)
+from uop.conformance.suite.levels.op import elementwise
 from uop.conformance.suite.values import draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import Array
@@ -159,18 +153,21 @@ def _without(name: str, root: UOp, batch: Batch, literals: Mapping[UOp, UOp]) ->
 def _decomposed(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
     """Replace ops by their decompositions, unless a decomposition has a larger error."""
     growth, root = _grown(home, flavour, choices)
-    twin = decomposed(root, keeps=lambda u: isinstance(u.declaration.latitude, Ulp))
+    twin = elementwise.decomposed(root, keeps=lambda u: isinstance(u.declaration.latitude, Ulp))
     return _twins(root, _twice(growth, root), {"decomposed": twin})
 
 
 def _decomposed_op(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
     """Build one op and its decomposition on special values, then on ordinary ones."""
-    dts = operand_dtypes(DECLARATIONS[op], dtype)
-    columns = edge_columns(op, dts)
+    dts = elementwise.operand_dtypes(DECLARATIONS[op], dtype)
+    columns = elementwise.edge_columns(op, dts)
     n = len(columns[0])
-    root, ordinary = on_inputs(op, dts, n), samples(op, draw_ordinary, dts, n, choices)
+    root, ordinary = (
+        elementwise.on_inputs(op, dts, n),
+        elementwise.samples(op, draw_ordinary, dts, n, choices),
+    )
     batches = tuple(Batch(dict(enumerate(data))) for data in (columns, ordinary))
-    return _twins(root, batches, {"decomposed": decomposed(root)})
+    return _twins(root, batches, {"decomposed": elementwise.decomposed(root)})
 
 
 def _called(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:

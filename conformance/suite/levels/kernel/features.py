@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import gcd, prod
 
 import numpy as np
@@ -65,6 +66,7 @@ AXES = ((1, 2), (2, 1), (1, 3), (3, 1), (2, 3), (3, 2), (0, 2), (3, 0), (2, 2))
 """How many axes the workgroups of a launch have, and the items of each group."""
 FEW = 3
 NARROW = (dtypes.uint8, dtypes.int8)
+USUAL = (dtypes.int32, dtypes.float32, dtypes.uint8)
 TURNS = [(c, m) for m in range(4, 13) for c in range(2, 13) if gcd(c, m) > 1 and c % m]
 """Factors and divisors that have a common divisor."""
 
@@ -119,10 +121,10 @@ def atomic_sums(dtype: DType, choices: Choices, index: int) -> Generated:
     target, source = memories = Memory(0, sums, dtype), Memory(1, items, dtype)
     g, listing = special("gidx0", items), Listing()
     place = modulo(plus(g, choices.below(5)), sums)
-    add = UOp(Op.ATOMICADD, at(target.param, place), load(source.param, g))
+    add = UOp(Op.ATOMICADD, target.at(place), source.load(g))
     _gated(choices, listing, g, add, choices.between(0, MOST_DEEP))
     if choices.chance(30):
-        listing.do(UOp(Op.ATOMICADD, at(target.param, index_const(0)), const(1, dtype)))
+        listing.do(UOp(Op.ATOMICADD, target.at(index_const(0)), const(1, dtype)))
     draws = (draw_positive, draw_positive if dtype.is_float else draw_bits)
     return with_data(launch(listing.body, *memories), choices, *draws)
 
@@ -135,9 +137,9 @@ def atomic_constants(dtype: DType, choices: Choices, index: int) -> Generated:
     one, each, first, second = choices.shuffled(range(3, 9))[:4]
     places = (index_const(sums), *(modulo(item, sums) for item in items))
     for place, number in zip(places, (one, first, second), strict=True):
-        listing.do(UOp(Op.ATOMICADD, at(target.param, place), const(number, dtype)))
+        listing.do(UOp(Op.ATOMICADD, target.at(place), const(number, dtype)))
     with listing.each(loop(0, choices.between(2, 5))):
-        listing.do(UOp(Op.ATOMICADD, at(target.param, places[0]), const(each, dtype)))
+        listing.do(UOp(Op.ATOMICADD, target.at(places[0]), const(each, dtype)))
     return with_data(launch(listing.body, target), choices, draw_within(0, 9))
 
 
@@ -159,8 +161,8 @@ def distances(dtype: DType, choices: Choices, index: int) -> Generated:
     target, source = memories = Memory(0, count, dtypes.uint64), Memory(1, n, dtype)
     g = special("gidx0", count)
     places = [modulo(plus(g, choices.below(n)), n) for _ in range(2)]
-    addresses = (UOp(Op.GETADDR, at(source.param, i), arg=GetAddrArg("GPU")) for i in places)
-    body = UOp(Op.SINK, store(at(target.param, g), UOp(Op.SUB, *addresses)))
+    addresses = (UOp(Op.GETADDR, source.at(i), arg=GetAddrArg("GPU")) for i in places)
+    body = UOp(Op.SINK, target.store(g, UOp(Op.SUB, *addresses)))
     blank = draw_bits(dtypes.uint64, count, 0).astype(np_dtype(dtypes.uint64))
     return program(launch(body, *memories), [blank, sample(draw_bits, dtype, n, choices)])
 
@@ -172,8 +174,8 @@ def named(choices: Choices, index: int) -> Generated:
     g, stores = special("gidx0", n), []
     for k, (name, arity) in enumerate(ARITY.items()):
         places = (modulo(plus(g, choices.below(n)), n) for _ in range(arity))
-        value = UOp(Op.INS, *(load(source.param, i) for i in places), arg=InsArg(name, dtype))
-        stores.append(store(at(target.param, plus(g, k * n)), value))
+        value = UOp(Op.INS, *(source.load(i) for i in places), arg=InsArg(name, dtype))
+        stores.append(target.store(plus(g, k * n), value))
     data = {1: sample(draw_mixed, dtype, n, choices)}
     return program(launch(UOp(Op.SINK, *stores), *memories), data)
 
@@ -187,9 +189,9 @@ def matrices(arg: WmmaArg, choices: Choices, index: int) -> Generated:
     sources = _matrices(1, arg)
     target = Memory(0, sources[2].count, arg.dtype_out)
     lane, listing = special("lidx0", WARP), Listing()
-    fragments = (load(s.param, _fragment(lane, s.count)) for s in sources)
+    fragments = (s.load(_fragment(lane, s.count)) for s in sources)
     value = UOp(Op.WMMA, *fragments, arg=arg)
-    listing.do(store(at(target.param, _fragment(lane, target.count)), value))
+    listing.do(target.store(_fragment(lane, target.count), value))
     batches = (
         {s.slot: sample(draw_ordinary, s.dtype, s.count, choices) for s in sources}
         for _ in range(2)
@@ -201,7 +203,7 @@ def accumulated(arg: WmmaArg, choices: Choices, index: int) -> Generated:
     """Add to what WMMAs give that accumulate on constants: elements, a constant, another result."""
     sources = _matrices(0, arg)
     lane, listing = special("lidx0", WARP), Listing()
-    a, b, elements = (load(s.param, _fragment(lane, s.count)) for s in sources)
+    a, b, elements = (s.load(_fragment(lane, s.count)) for s in sources)
 
     def constants() -> UOp:
         number = const(choices.between(1, 9), arg.dtype_out)
@@ -210,7 +212,7 @@ def accumulated(arg: WmmaArg, choices: Choices, index: int) -> Generated:
     first, second = (UOp(Op.WMMA, a, b, constants(), arg=arg) for _ in range(2))
     targets = [Memory(slot, sources[2].count, arg.dtype_out) for slot in (3, 4, 5)]
     for target, added in zip(targets, (elements, constants(), second), strict=True):
-        place = at(target.param, _fragment(lane, target.count))
+        place = target.at(_fragment(lane, target.count))
         listing.do(store(place, UOp(Op.ADD, first, added)))
     return with_contents(launch(listing.body, *sources, *targets), choices)
 
@@ -244,7 +246,7 @@ def lanes(dtype: DType, choices: Choices, index: int) -> Generated:
         if k % 2:
             read[1] = read[2]
         indices = [plus(start, lane) for lane in read]
-        value = load(source.param, UOp(Op.STACK, *indices))
+        value = source.load(UOp(Op.STACK, *indices))
         if k > 1:
             closed = UOp(Op.STACK, *(const(choices.below(9), dtype) for _ in read))
             most = plus(start, choices.between(1, n - 1))
@@ -252,7 +254,7 @@ def lanes(dtype: DType, choices: Choices, index: int) -> Generated:
             value = UOp(Op.LOAD, value.src[0], closed, gate)
         first = plus(times(g, n), items * sum(LANES[:k]))
         places = UOp(Op.STACK, *(plus(first, lane) for lane in written))
-        stores.append(store(at(target.param, places), value))
+        stores.append(target.store(places, value))
     return with_contents(launch(UOp(Op.SINK, *stores), target, source), choices)
 
 
@@ -267,7 +269,7 @@ def wrapped(dtype: DType, choices: Choices, index: int) -> Generated:
     source, end = Memory(1, 2 * n, dtype), index_const(n)
     for k in (0, 1, choices.between(2, n)):
         later = plus(i, k)
-        results += [load(source.param, UOp(Op.MOD, later, end))]
+        results += [source.load(UOp(Op.MOD, later, end))]
         results += [cast(UOp(op, later, end), dtype) for op in (Op.IDIV, Op.MOD, Op.CMPLT)]
         results += [cast(UOp(Op.MOD, times(later, 2), plus(end, k)), dtype)]
     return _results(i, results, dtype, choices, source)
@@ -283,7 +285,7 @@ def _results(
 ) -> Generated:
     """Return a kernel that stores the values of each iteration of a loop, or of each item."""
     target, each = Memory(0, bound(i) * len(values), dtype), len(values)
-    places = (at(target.param, plus(times(i, each), k)) for k in range(each))
+    places = (target.at(plus(times(i, each), k)) for k in range(each))
     effects = UOp(Op.GROUP, *map(store, places, values))
     body = UOp(Op.SINK, UOp(Op.END, effects, i) if i.op is Op.RANGE else effects)
     return with_contents(launch(body, target, *sources), choices)
@@ -301,41 +303,35 @@ def axes(dtype: DType, choices: Choices, index: int) -> Generated:
             for axis in range(count)
         ]
         target = Memory(k, prod(map(bound, counters)), dtype)
-        element = load(Memory(1, READ, dtype).param, turned(counters, READ, choices))
-        place = at(Memory(0, target.count, dtype).param, flat(counters))
+        element = Memory(1, READ, dtype).load(turned(counters, READ, choices))
+        place = Memory(0, target.count, dtype).at(flat(counters))
         body = UOp(Op.SINK, store(place, element))
         calls.append(UOp(Op.CALL, body, target.argument, source.argument))
     return with_contents(UOp(Op.SINK, *calls), choices)
 
 
-def register_gates(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Store twice into registers, under gates of both values."""
-    return _gates(AddrSpace.REG, dtype, choices)
-
-
-def local_gates(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Store twice into elements of LOCAL memory that belong to one item, under such gates."""
-    return _gates(AddrSpace.LOCAL, dtype, choices)
-
-
-def _gates(space: AddrSpace, dtype: DType, choices: Choices) -> Generated:
+def gates(space: AddrSpace, dtype: DType, choices: Choices, index: int) -> Generated:
+    """Store twice into memory that belongs to one item, under gates of both values."""
     items = choices.between(3, 6)
     item = special("lidx0" if space is AddrSpace.LOCAL else "gidx0", items)
     source = Memory(1, READ, dtype)
-    gates = _on_and_off(item, load(source.param, turned((item,), READ, choices)), choices)
-    target = Memory(0, items * len(gates), dtype)
-    own, first = _own(space, item, len(gates), dtype)
+    opened = _on_and_off(item, source.load(turned((item,), READ, choices)), choices)
+    target = Memory(0, items * len(opened), dtype)
+    own, first = _own(space, item, len(opened), dtype)
     stores = []
-    for k, gate in enumerate(gates):
+    for k, gate in enumerate(opened):
         place = plus(first, k)
-        before, new = (load(source.param, turned((item,), READ, choices)) for _ in range(2))
+        before, new = (source.load(turned((item,), READ, choices)) for _ in range(2))
         if k % 2:
             new = const(choices.between(1, 9), dtype)
         begun = UOp(Op.AFTER, own, store(at(own, place), before))
         written = UOp(Op.AFTER, own, store(at(begun, place), new, gate))
-        result = plus(times(item, len(gates)), k)
-        stores.append(store(at(target.param, result), load(written, place)))
+        result = plus(times(item, len(opened)), k)
+        stores.append(target.store(result, load(written, place)))
     return with_contents(launch(UOp(Op.SINK, *stores), target, source), choices)
+
+
+in_registers, in_local = (partial(gates, space) for space in (AddrSpace.REG, AddrSpace.LOCAL))
 
 
 def _on_and_off(item: UOp, element: UOp, choices: Choices) -> list[UOp]:
@@ -369,8 +365,8 @@ def positions(dtype: DType, choices: Choices, index: int) -> Generated:
         down = cast(UOp(Op.SUB, index_const(most - 1), g), narrow)
         up = cast(plus(g, most - items), narrow)
         one, other = choices.shuffled((up, down))
-        value = load(Memory(1, most, dtype).param, one)
-        body = UOp(Op.SINK, store(at(Memory(0, most, dtype).param, other), value))
+        value = Memory(1, most, dtype).load(one)
+        body = UOp(Op.SINK, Memory(0, most, dtype).store(other, value))
         calls.append(UOp(Op.CALL, body, target.argument, source.argument))
     return with_data(UOp(Op.SINK, *calls), choices, draw_bits)
 
@@ -382,11 +378,11 @@ def _copy(dtype: DType, choices: Choices, index: int) -> Generated:
     g = special("gidx0", n)
     step = choices.pick([k for k in (1, 3, 5, n - 1) if np.gcd(k, n) == 1])
     place = modulo(plus(times(g, step), choices.below(n)), n)
-    alt = load(source.param, index_const(choices.below(n)))
+    alt = source.load(index_const(choices.below(n)))
     inside = UOp(Op.CMPLT, g, index_const(choices.between(1, n)))
-    value = UOp(Op.LOAD, at(source.param, plus(g, 0)), alt, inside)
+    value = UOp(Op.LOAD, source.at(plus(g, 0)), alt, inside)
     gates = (UOp(Op.CMPNE, place, index_const(choices.below(n))),) if choices.chance(50) else ()
-    body = UOp(Op.SINK, store(at(target.param, place), value, *gates))
+    body = UOp(Op.SINK, target.store(place, value, *gates))
     return with_data(launch(body, *memories), choices, draw_bits)
 
 
@@ -398,8 +394,8 @@ def branches(dtype: DType, choices: Choices, index: int) -> Generated:
     odd = [k for k in range(1, n) if np.gcd(k, n) == 1]
     turns = [plus(times(g, choices.pick(odd)), choices.below(n)) for _ in range(8)]
     # Listed first, so that a branch holds nothing but its stores.
-    read = [listing.do(load(source.param, modulo(i, n))) for i in turns]
-    places = [listing.do(at(m.param, modulo(i, n))) for m, i in zip(targets, turns, strict=False)]
+    read = [listing.do(source.load(modulo(i, n))) for i in turns]
+    places = [listing.do(m.at(modulo(i, n))) for m, i in zip(targets, turns, strict=False)]
 
     def write(count: int) -> None:
         for place in choices.shuffled(places)[:count]:
@@ -441,32 +437,27 @@ def counters(dtype: DType, choices: Choices, index: int) -> Generated:
     sums = (UOp(Op.ADD, *choices.shuffled(products)[:2]) for _ in range(2))
     turns = (modulo(times(i, c), m) for c, m in choices.shuffled(TURNS)[:4])
     results = [cast(u, dtype) for u in (*products[:2], *sums)]
-    results += [load(source.param, place) for place in turns]
+    results += [source.load(place) for place in turns]
     return _results(i, results, dtype, choices, source)
 
 
 DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DType, ...]], ...] = (
     (Op.GROUP, "effects", nests.effects, (dtypes.int32, dtypes.uint64, dtypes.int8)),
     (Op.REDUCE, "nested", nests.folds, (dtypes.int32, dtypes.uint64, dtypes.int16)),
-    (Op.REDUCE, "triangles", nests.triangles, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.REDUCE, "triangles", nests.triangles, USUAL),
     (Op.REDUCE, "shared", nests.shared_folds, (dtypes.int32, dtypes.int64, dtypes.uint8)),
-    (Op.SPECIAL, "axes", axes, (dtypes.int32, dtypes.float32, dtypes.uint8)),
-    (Op.STORE, "register-gates", register_gates, (dtypes.int32, dtypes.float64, dtypes.int8)),
-    (Op.STORE, "local-gates", local_gates, (dtypes.uint32, dtypes.float32, dtypes.int64)),
-    (Op.IF, "branches", branches, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.SPECIAL, "axes", axes, USUAL),
+    (Op.STORE, "register-gates", in_registers, (dtypes.int32, dtypes.float64, dtypes.int8)),
+    (Op.STORE, "local-gates", in_local, (dtypes.uint32, dtypes.float32, dtypes.int64)),
+    (Op.IF, "branches", branches, USUAL),
     (Op.IDIV, "affine", affine, (dtypes.int32, dtypes.int64, dtypes.int8)),
-    (Op.INDEX, "positions", positions, (dtypes.int32, dtypes.float32, dtypes.uint8)),
-    (Op.END, "overwritten", nests.overwritten, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.INDEX, "positions", positions, USUAL),
+    (Op.END, "overwritten", nests.overwritten, USUAL),
     (Op.STORE, "carried", nests.carried, (dtypes.int32, dtypes.float32, dtypes.uint16)),
-    (
-        Op.BARRIER,
-        "neighbours",
-        nests.neighbours,
-        (dtypes.int32, dtypes.bfloat16, dtypes.uint8),
-    ),
-    (Op.BARRIER, "led", nests.led, (dtypes.int32, dtypes.float32, dtypes.uint8)),
-    (Op.INDEX, "lanes", lanes, (dtypes.int32, dtypes.float32, dtypes.uint8)),
-    (Op.MOD, "wrapped", wrapped, (dtypes.int32, dtypes.float32, dtypes.uint8)),
+    (Op.BARRIER, "neighbours", nests.neighbours, (dtypes.int32, dtypes.bfloat16, dtypes.uint8)),
+    (Op.BARRIER, "led", nests.led, USUAL),
+    (Op.INDEX, "lanes", lanes, USUAL),
+    (Op.MOD, "wrapped", wrapped, USUAL),
     (Op.END, "totals", nests.totals, (dtypes.int32, dtypes.float32, dtypes.uint16)),
     (Op.CAST, "counters", counters, (dtypes.int64, dtypes.float32, dtypes.uint64, dtypes.float64)),
 )

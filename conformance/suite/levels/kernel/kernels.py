@@ -190,7 +190,7 @@ class Writer:
         first = self.scalars.place(self.counters, source.count - 1)
         pair = UOp(Op.STACK, first, plus(first, 1))
         other = UOp(Op.STACK, self.value(1), self.value(1))
-        both = UOp(self.scalars.op(), load(source.param, pair), other)
+        both = UOp(self.scalars.op(), source.load(pair), other)
         self.store(self.own, dims((0, 1)), UOp(Op.INDEX, both, dims((1, 0))))
 
     def program(self) -> Generated:
@@ -218,18 +218,16 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
                 args = (home, flavour, stage)
                 kind, counts = f"{name}-{stage}", (0, 1, 10)
                 yield group("kernel", None, home, kind, counts, _lowered, *args, needs=needs)
+    of_op = features.of_op
     for dtype in EXACT_DTYPES:
+        both = (dtype, vocabulary)
         for name, kernel, more in KERNELS:
-            args_, needs = (dtype, vocabulary), (*KERNEL_OPS, *more)
-            yield group("kernel", None, dtype, name, (1, 1, 20), kernel, *args_, needs=needs)
-        yield features.of_op(
-            Op.BARRIER, dtype, "workgroup", (1, 1, 20), workgroup, dtype, vocabulary
-        )
+            needs = (*KERNEL_OPS, *more)
+            yield group("kernel", None, dtype, name, (1, 1, 20), kernel, *both, needs=needs)
+        yield of_op(Op.BARRIER, dtype, "workgroup", (1, 1, 20), workgroup, *both)
     yield from features.dense_groups()
     for dtype in (dtypes.int32, dtypes.float32):
-        yield features.of_op(
-            Op.PROGRAM, dtype, "rendered", (1, 1, 10), _rendered, dtype, vocabulary
-        )
+        yield of_op(Op.PROGRAM, dtype, "rendered", (1, 1, 10), _rendered, dtype, vocabulary)
     yield from features.groups()
     yield from counted.groups()
 
@@ -307,7 +305,7 @@ def _chain(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     source = Memory(1, written.count, dtype).param
     element = load(source, scalars.place([g], written.count))
     value = UOp(scalars.op(), element, scalars.small(1, 9))
-    second = UOp(Op.SINK, store(at(written.param, g), value))
+    second = UOp(Op.SINK, written.store(g, value))
     copy = Memory(len(scalars.memories), written.count, dtype)
     after = UOp(Op.AFTER, written.argument, call)
     return scalars.on_data(UOp(Op.SINK, UOp(Op.CALL, second, copy.argument, after)))
@@ -323,12 +321,12 @@ def _twice(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     summed, copied, source = memories = [Memory(slot, n, dtype) for slot in range(3)]
     scalars.memories[1:] = [source, source]
     g = special("gidx0", n)
-    value = UOp(Op.ADD, load(summed.param, g), scalars.element([g]))
+    value = UOp(Op.ADD, summed.load(g), scalars.element([g]))
     turned = modulo(plus(g, choices.below(n)), n)
     body = UOp(
         Op.SINK,
-        store(at(summed.param, g), value),
-        store(at(copied.param, g), load(source.param, turned)),
+        summed.store(g, value),
+        copied.store(g, source.load(turned)),
     )
     first = UOp(Op.CALL, body, *(m.argument for m in memories))
     places = [UOp(Op.AFTER, m.argument, first) for m in choices.shuffled([summed, copied])]

@@ -172,9 +172,9 @@ def triangles(dtype: DType, choices: Choices, index: int) -> Generated:
     for k, op in enumerate(choices.shuffled(FOLDS)[:2]):
         count = choices.pick((i, UOp(Op.ADD, i, index_const(k)), UOp(Op.SUB, index_const(n), i)))
         j = UOp(Op.RANGE, count, arg=RangeArg(k + 1, AxisType.REDUCE))
-        element = load(source.param, UOp(Op.ADD, i, j))
+        element = source.load(UOp(Op.ADD, i, j))
         folded = UOp(Op.REDUCE, element, j, arg=ReduceArg(op, ()))
-        stores.append(store(at(target.param, UOp(Op.ADD, i, index_const(n * k))), folded))
+        stores.append(target.store(UOp(Op.ADD, i, index_const(n * k)), folded))
     body = UOp(Op.SINK, closed(UOp(Op.GROUP, *stores), (i,)))
     return with_contents(launch(body, target, source), choices)
 
@@ -197,7 +197,7 @@ def _fold(op: Op, value: UOp, loops: Sequence[UOp], choices: Choices) -> UOp:
 
 
 def _element(dtype: DType, counters: Sequence[UOp], choices: Choices) -> UOp:
-    return load(Memory(1, READ, dtype).param, turned(counters, READ, choices))
+    return Memory(1, READ, dtype).load(turned(counters, READ, choices))
 
 
 def _kernels(
@@ -205,7 +205,7 @@ def _kernels(
 ) -> Generated:
     """Return a program with a kernel for each value, which stores it in a buffer of its own."""
     count = prod(map(bound, around))
-    place = at(Memory(0, count, dtype).param, flat(around))
+    place = Memory(0, count, dtype).at(flat(around))
     bodies = [UOp(Op.SINK, closed(store(place, value), around)) for value in values]
     source = Memory(len(values), READ, dtype).argument
     calls = (
@@ -229,9 +229,9 @@ def carried(dtype: DType, choices: Choices, index: int) -> Generated:
         i = loop(id, n)
         here, there = choices.shuffled(range(DISTANCE + 1))[:2]
         # Every second loop reads the buffer that it writes through a PARAM of its own.
-        read = load((again if id % 2 else written).param, plus(i, there))
-        new = UOp(_op(choices), read, load(source.param, plus(i, choices.below(DISTANCE))))
-        effects.append(UOp(Op.END, form(at(written.param, plus(i, here)), new, read, i), i))
+        read = (again if id % 2 else written).load(plus(i, there))
+        new = UOp(_op(choices), read, source.load(plus(i, choices.below(DISTANCE))))
+        effects.append(UOp(Op.END, form(written.at(plus(i, here)), new, read, i), i))
         arguments += [written.argument, source.argument, written.argument]
     return with_contents(UOp(Op.SINK, UOp(Op.CALL, UOp(Op.SINK, *effects), *arguments)), choices)
 
@@ -262,9 +262,9 @@ def totals(dtype: DType, choices: Choices, index: int) -> Generated:
         )
         i, place = loop(k, n), index_const(choices.below(2))
         held = load(UOp(Op.AFTER, total.param, i), place)
-        new = UOp(_op(choices), held, load(source.param, i))
+        new = UOp(_op(choices), held, source.load(i))
         gate = (_every_second(i),) if k == 3 else ()
-        stores = (store(at(total.param, place), new, *gate), store(at(steps.param, i), held))
+        stores = (total.store(place, new, *gate), steps.store(i, held))
         effects.append(UOp(Op.END, UOp(Op.GROUP, *stores), i))
         memories += [total, steps, source]
     return with_contents(launch(UOp(Op.SINK, *effects), *memories), choices)
@@ -279,7 +279,7 @@ def overwritten(dtype: DType, choices: Choices, index: int) -> Generated:
         places = (UOp(Op.ADD, i, j), UOp(Op.ADD, times(j, 2), i), modulo(flat((i, j)), rows))
         written = Memory(2 * k, rows + 2 * columns, dtype)
         source = Memory(2 * k + 1, rows * columns, dtype)
-        effect = store(at(written.param, choices.pick(places)), load(source.param, flat((i, j))))
+        effect = written.store(choices.pick(places), source.load(flat((i, j))))
         effects.append(closed(effect, (i, j)))
         memories += [written, source]
     return with_contents(launch(UOp(Op.SINK, *effects), *memories), choices)
@@ -295,7 +295,7 @@ def neighbours(dtype: DType, choices: Choices, index: int) -> Generated:
     item = special("lidx0", items)
     target, source = Memory(0, items * count, dtype), Memory(1, items * count, dtype)
     memories = [shared(2 + k, items, dtype) for k in range(count)]
-    own = [load(source.param, plus(times(item, count), k)) for k in range(count)]
+    own = [source.load(plus(times(item, count), k)) for k in range(count)]
     stored = [store(at(m, item), value) for m, value in zip(memories, own, strict=True)]
     barriers = [UOp(Op.BARRIER, one) for one in stored]
     if index % 2:
@@ -308,7 +308,7 @@ def neighbours(dtype: DType, choices: Choices, index: int) -> Generated:
         value = load(UOp(Op.AFTER, memory, barrier), place)
         for op in (_op(choices) for _ in range(2 * k)):
             value = UOp(op, value, choices.pick((value, own[k], const(3, dtype))))
-        stores.append(store(at(target.param, plus(times(item, count), k)), value))
+        stores.append(target.store(plus(times(item, count), k), value))
     return with_contents(launch(UOp(Op.SINK, *stores), target, source), choices)
 
 
@@ -318,13 +318,13 @@ def led(dtype: DType, choices: Choices, index: int) -> Generated:
     item = special("lidx0", items)
     leaders = (1, choices.between(1, items - 1), items - 1)
     target, source = Memory(0, items * len(leaders), dtype), Memory(1, items, dtype)
-    own, stores = load(source.param, item), []
+    own, stores = source.load(item), []
     for k, few in enumerate(leaders):
         memory = shared(2 + k, few, dtype)
         place = choices.pick((item, UOp(Op.SUB, index_const(items - 1), item)))
         stored = store(at(memory, place), own, UOp(Op.CMPLT, place, index_const(few)))
         written = UOp(Op.AFTER, memory, UOp(Op.BARRIER, stored))
         value = load(written, modulo(plus(item, choices.below(items)), few))
-        result = at(target.param, plus(times(item, len(leaders)), k))
+        result = target.at(plus(times(item, len(leaders)), k))
         stores.append(store(result, UOp(_op(choices), value, own)))
     return with_contents(launch(UOp(Op.SINK, *stores), target, source), choices)

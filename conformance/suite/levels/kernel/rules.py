@@ -14,21 +14,7 @@ from uop.compiler.rewriting.patterns import BOOLS, PLACE, Pattern, patterns
 from uop.compiler.rewriting.rules import RULES
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Generated, Group, group
-from uop.conformance.suite.levels.kernel.scalar import (
-    KERNEL_OPS,
-    Memory,
-    at,
-    closed,
-    flat,
-    launch,
-    load,
-    loop,
-    modulo,
-    plus,
-    special,
-    times,
-    with_contents,
-)
+from uop.conformance.suite.levels.kernel import scalar
 from uop.conformance.suite.levels.nodes import cast, store
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import AxisType
@@ -54,7 +40,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         for dtype in VALUES:
             if dtype is not dtypes.index and (lefts := _lefts(rule, dtype, vocabulary)):
                 name, counts = f"rule-{rule.replace('_', '-')}", (int(dtype in SMOKE), 1, 20)
-                needs = (*KERNEL_OPS, Op.SPECIAL, Op.RANGE, Op.END, Op.GROUP)
+                needs = (*scalar.KERNEL_OPS, Op.SPECIAL, Op.RANGE, Op.END, Op.GROUP)
                 args = (lefts, dtype)
                 yield group("kernel", None, dtype, name, counts, _program, *args, needs=needs)
 
@@ -84,8 +70,8 @@ def _program(lefts: Sequence[Pattern], dtype: DType, choices: Choices, index: in
             effect = kernel.effect(pattern, choices.pick(chosen), len(effects))
             if effect is not None:
                 effects.append(effect)
-    body = UOp(Op.SINK, closed(UOp(Op.GROUP, *effects), kernel.counters[1:]))
-    return with_contents(launch(body, *kernel.memories), choices)
+    body = UOp(Op.SINK, scalar.closed(UOp(Op.GROUP, *effects), kernel.counters[1:]))
+    return scalar.with_contents(scalar.launch(body, *kernel.memories), choices)
 
 
 @dataclass(slots=True)
@@ -96,17 +82,17 @@ class _Kernel:
     effects: int = 1
     """The most effects that it may have."""
     counters: tuple[UOp, UOp] = (
-        special("gidx0", COUNTS[0]),
-        loop(1, COUNTS[1], AxisType.REDUCE),
+        scalar.special("gidx0", COUNTS[0]),
+        scalar.loop(1, COUNTS[1], AxisType.REDUCE),
     )
 
     @property
-    def memories(self) -> list[Memory]:
+    def memories(self) -> list[scalar.Memory]:
         return [
-            Memory(TARGET, PLACES * self.effects, self.dtype),
-            Memory(BITS, PLACES * self.effects, dtypes.bool),
-            Memory(FLAGS, 3 * PLACES, dtypes.bool),
-            Memory(SOURCE, 3 * PLACES, self.dtype),
+            scalar.Memory(TARGET, PLACES * self.effects, self.dtype),
+            scalar.Memory(BITS, PLACES * self.effects, dtypes.bool),
+            scalar.Memory(FLAGS, 3 * PLACES, dtypes.bool),
+            scalar.Memory(SOURCE, 3 * PLACES, self.dtype),
         ]
 
     def effect(self, pattern: Pattern, constants: Mapping[str, int], number: int) -> UOp | None:
@@ -115,12 +101,14 @@ class _Kernel:
         if home not in pattern.dtypes or (home is dtypes.index and self.dtype is not dtypes.int32):
             return None
         target, bits, _, held = (memory.param for memory in self.memories)
-        position = flat(self.counters)
-        here = plus(position, PLACES * number)
+        position = scalar.flat(self.counters)
+        here = scalar.plus(position, PLACES * number)
 
         def leaf(name: str) -> UOp:
             if name == PLACE:
-                return at(target, here) if pattern.op is Op.STORE else at(held, position)
+                return (
+                    scalar.at(target, here) if pattern.op is Op.STORE else scalar.at(held, position)
+                )
             return self._index(name, number) if home is dtypes.index else self._read(name)
 
         try:
@@ -130,22 +118,24 @@ class _Kernel:
         if pattern.op is Op.STORE:
             return value
         value = cast(value, self.dtype) if value.dtype is dtypes.index else value
-        return store(at(bits if value.dtype is dtypes.bool else target, here), value)
+        return store(scalar.at(bits if value.dtype is dtypes.bool else target, here), value)
 
     def _read(self, name: str) -> UOp:
         """Return an element of memory, another one for each name."""
         slot = FLAGS if name in BOOLS else SOURCE
         shift = PLACES * ("pqxyz".index(name) % 3) + 1
-        return load(self.memories[slot].param, modulo(plus(flat(self.counters), shift), 3 * PLACES))
+        return self.memories[slot].load(
+            scalar.modulo(scalar.plus(scalar.flat(self.counters), shift), 3 * PLACES)
+        )
 
     def _index(self, name: str, number: int) -> UOp:
         """Return a condition on counters, or an index: by turns a sum, a counter, or data."""
         x, y = self.counters
-        below = plus(x, -BELOW)
+        below = scalar.plus(x, -BELOW)
         turns = {
             "x": (below, x, cast(self._read("x"), dtypes.index)),
             "y": (y, y, cast(self._read("y"), dtypes.index)),
-            "z": (times(y, 3),),
+            "z": (scalar.times(y, 3),),
             "p": (UOp(Op.CMPLT, below, index_const(3)),),
             "q": (UOp(Op.CMPLT, index_const(1), y),),
         }[name]

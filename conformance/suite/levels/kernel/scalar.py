@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from math import prod
 
 from uop.conformance.suite.choices import Choices
+from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import Generated, with_data
-from uop.conformance.suite.levels.nodes import buffer, cast, dims, store
 from uop.conformance.suite.values import draw_mixed, draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.kernel.schedule import bound
@@ -101,21 +101,30 @@ class Memory:
     def param(self) -> UOp:
         """Return the PARAM inside a kernel."""
         arg = ParamArg(self.slot, self.dtype, None, AddrSpace.GLOBAL)
-        return UOp(Op.PARAM, dims((self.count,)), arg=arg)
+        return UOp(Op.PARAM, nodes.dims((self.count,)), arg=arg)
+
+    def at(self, i: UOp) -> UOp:
+        return at(self.param, i)
+
+    def load(self, i: UOp) -> UOp:
+        return load(self.param, i)
+
+    def store(self, i: UOp, value: UOp, *gate: UOp) -> UOp:
+        return nodes.store(self.at(i), value, *gate)
 
     @property
     def argument(self) -> UOp:
         """Return the BUFFER that is an argument of a CALL."""
-        return buffer(self.slot, (self.count,), self.dtype)
+        return nodes.buffer(self.slot, (self.count,), self.dtype)
 
 
 def register(slot: int, count: int, dtype: DType) -> UOp:
-    return UOp(Op.BUFFER, dims((count,)), arg=BufferArg(slot, dtype, None, AddrSpace.REG))
+    return UOp(Op.BUFFER, nodes.dims((count,)), arg=BufferArg(slot, dtype, None, AddrSpace.REG))
 
 
 def shared(slot: int, count: int, dtype: DType) -> UOp:
     """Return LOCAL memory, which the items of a group have together."""
-    return UOp(Op.BUFFER, dims((count,)), arg=BufferArg(slot, dtype, None, AddrSpace.LOCAL))
+    return UOp(Op.BUFFER, nodes.dims((count,)), arg=BufferArg(slot, dtype, None, AddrSpace.LOCAL))
 
 
 def loop(id: int, count: int, kind: AxisType = AxisType.LOOP) -> UOp:
@@ -220,10 +229,10 @@ class Scalars:
         """Read an element of a memory, or a small number where a gate keeps the index inside."""
         choices, source = self.choices, self.memories[self.choices.between(1, 2)]
         if choices.chance(60) or not self.vocabulary.has(Op.CMPLT):
-            return load(source.param, self.place(variables, source.count))
+            return source.load(self.place(variables, source.count))
         beyond = self.place(variables, 2 * source.count)
         gate = UOp(Op.CMPLT, beyond, index_const(source.count))
-        return UOp(Op.LOAD, at(source.param, beyond), self.small(0, 9), gate)
+        return UOp(Op.LOAD, source.at(beyond), self.small(0, 9), gate)
 
     def value(self, variables: Sequence[UOp], depth: int) -> UOp:
         """Return an expression over elements: an op, a choice of two, or via another dtype."""
@@ -238,7 +247,7 @@ class Scalars:
             return UOp(Op.WHERE, UOp(Op.CMPLT, a, b), self.value(variables, depth - 1), b)
         others = self.vocabulary.of_dtypes((dtypes.int32, dtypes.uint8, dtypes.int64))
         if kind == 6 and not self.dtype.is_float and others and has(Op.CAST):
-            return UOp(Op.ADD, cast(cast(a, choices.pick(others)), self.dtype), b)
+            return UOp(Op.ADD, nodes.cast(nodes.cast(a, choices.pick(others)), self.dtype), b)
         if kind == 6 and has(Op.WHERE, Op.CMPNE):
             return UOp(Op.WHERE, UOp(Op.CMPNE, a, b), a, b)
         return UOp(self.op(), a, self.small(1, 9))
@@ -247,12 +256,12 @@ class Scalars:
         """Store every combination of the variables at a place of its own, maybe under a gate."""
         shift = self.choices.below(3)
         self.memories[0] = Memory(0, prod(bound(v) for v in variables) + shift, self.dtype)
-        target = at(self.memories[0].param, plus(flat(variables), shift))
+        target = self.memories[0].at(plus(flat(variables), shift))
         gates: tuple[UOp, ...] = ()
         if gated and self.choices.chance(40) and self.vocabulary.has(Op.CMPLT):
             limit = self.small(0, 9)
             gates = (UOp(Op.CMPLT, self.element(variables), limit),)
-        return store(target, value, *gates)
+        return nodes.store(target, value, *gates)
 
     def program(self, body: UOp) -> Generated:
         """Return a program of one kernel on these memories."""

@@ -15,17 +15,10 @@ from uop.compiler.stages.optimize.axes import axes, type_of
 from uop.compiler.stages.optimize.stage import optimize
 from uop.conformance.suite.case import Source
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels.graph.random_graph import (
-    Flavour,
-    batches,
-    flavours_in,
-    grown,
-    stored,
-    stored_graph,
-)
+from uop.conformance.suite.levels import nodes
+from uop.conformance.suite.levels.graph import random_graph
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.kernel.kernels import LOWERED
-from uop.conformance.suite.levels.nodes import after, buffer, store
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import AxisType
 from uop.spec.dtype import DType
@@ -53,7 +46,7 @@ NEEDS = (Op.SINK, Op.CALL, Op.RANGE, Op.END)
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
-    for name, flavour in flavours_in(vocabulary, GRAPHS):
+    for name, flavour in random_graph.flavours_in(vocabulary, GRAPHS):
         for home in flavour.homes:
             # A smoke run takes each flavour once.
             counts, args = (int(home is flavour.homes[0]), 2, 30), (home, flavour)
@@ -109,17 +102,19 @@ def _fits(opt: Optimization, order: Sequence[UOp]) -> bool:
     return True
 
 
-def _optimized(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
-    source = stored_graph(home, flavour, choices)
+def _optimized(
+    home: DType, flavour: random_graph.Flavour, choices: Choices, index: int
+) -> Generated:
+    source = random_graph.stored_graph(home, flavour, choices)
     return with_sequences(source.root, source, choices)
 
 
-def _cut(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
+def _cut(home: DType, flavour: random_graph.Flavour, choices: Choices, index: int) -> Generated:
     """Build a random graph with more values in memory.
 
     Other kernels compute it then, and each is optimized in its own way.
     """
-    source = stored_graph(home, flavour, choices)
+    source = random_graph.stored_graph(home, flavour, choices)
 
     def cut(u: UOp, src: list[UOp]) -> UOp:
         is_value = u.declaration.is_elementwise or u.op is Op.REDUCE
@@ -129,14 +124,14 @@ def _cut(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generat
     return with_sequences(rebuild(source.root, cut), source, choices)
 
 
-def _called(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
+def _called(home: DType, flavour: random_graph.Flavour, choices: Choices, index: int) -> Generated:
     """Build a random graph with elementwise ops that CALLs of kernels compute.
 
     A kernel reads what the graph computes; half of them write over their first operand.
     """
-    growth = grown(home, flavour, choices)
-    graph = UOp(Op.SINK, *(stored(growth, choices, u) for u in growth.outputs()))
-    data = batches(growth, graph)
+    growth = random_graph.grown(home, flavour, choices)
+    graph = UOp(Op.SINK, *(random_graph.stored(growth, choices, u) for u in growth.outputs()))
+    data = random_graph.batches(growth, graph)
 
     def by_kernels(u: UOp, operands: list[UOp]) -> UOp:
         rebuilt = over(u, operands)
@@ -157,7 +152,7 @@ def _by_kernel(u: UOp, target: UOp, in_place: bool) -> UOp:
     slots = range(1, 1 + len(u.src))
     inputs = [param(k, s.shape, s.dtype) for k, s in zip(slots, u.src, strict=True)]
     lowered = lower(
-        UOp(Op.SINK, store(buffer(0, u.shape, u.dtype), u.with_src(inputs))), "rangeify"
+        UOp(Op.SINK, nodes.store(nodes.buffer(0, u.shape, u.dtype), u.with_src(inputs))), "rangeify"
     )
     (kernel,) = calls(lowered)
     order = [slot_of(base_of(a)) for a in kernel.src[1:]]
@@ -166,7 +161,7 @@ def _by_kernel(u: UOp, target: UOp, in_place: bool) -> UOp:
     if in_place and first is not None and (u.src[0].dtype, u.src[0].shape) == (u.dtype, u.shape):
         written = next(p for p in leaves(body) if slot_of(p) == 0)
         body = body.substitute({first: written})
-        sources[0] = after(target, u.src[0])
+        sources[0] = nodes.after(target, u.src[0])
     return UOp(Op.AFTER, target, UOp(Op.CALL, body, *(sources[slot] for slot in order)))
 
 

@@ -7,19 +7,8 @@ from itertools import count
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, words
+from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import Generated, Group, copying, group, program, with_data
-from uop.conformance.suite.levels.nodes import (
-    after,
-    bitcast,
-    buffer,
-    call,
-    constant,
-    flip_all,
-    member,
-    outputs,
-    shrink,
-    store,
-)
 from uop.conformance.suite.levels.op.movement import (
     VIEWS,
     random_flip,
@@ -83,25 +72,25 @@ def _bits(dtype: DType, choices: Choices, index: int) -> Generated:
     """Read memory as integers of its size or as bytes, moved; or write a part of it so."""
     data = _edges_first(dtype, choices, index).reshape(-1)
     to = DTYPES["uint8" if index % 4 > 1 else f"uint{8 * dtype.itemsize}"]
-    location = bitcast(buffer(0, data.shape, dtype), to)
+    location = nodes.bitcast(nodes.buffer(0, data.shape, dtype), to)
     # A byte other than 0 and 1 is no bool.
     if index % 2 == 0 or dtype is dtypes.bool:
-        return program(UOp(Op.LOAD, flip_all(location)), [data])
+        return program(UOp(Op.LOAD, nodes.flip_all(location)), [data])
     part = random_shrink(choices, location)
     value = _data(to, part.shape, choices)
-    return program(UOp(Op.SINK, store(part, param(1, part.shape, to))), [data, value])
+    return program(UOp(Op.SINK, nodes.store(part, param(1, part.shape, to))), [data, value])
 
 
 def _load(dtype: DType, choices: Choices, index: int) -> Generated:
     data = _edges_first(dtype, choices, index)
-    source = buffer(0, data.shape, dtype) if index % 2 else param(0, data.shape, dtype)
+    source = nodes.buffer(0, data.shape, dtype) if index % 2 else param(0, data.shape, dtype)
     return program(UOp(Op.LOAD, source), [data])
 
 
 def _load_gated(dtype: DType, choices: Choices, index: int) -> Generated:
     """Load with alt: with a gate that is an input or computed, or without a gate."""
     shape = _shape(choices, index)
-    source = buffer(0, shape, dtype) if index % 2 else param(0, shape, dtype)
+    source = nodes.buffer(0, shape, dtype) if index % 2 else param(0, shape, dtype)
     alt = param(1, shape, dtype)
     data = [_data(dtype, shape, choices), _data(dtype, shape, choices)]
     if index % 3 == 2:
@@ -109,17 +98,17 @@ def _load_gated(dtype: DType, choices: Choices, index: int) -> Generated:
     gate = param(2, shape, dtypes.bool)
     data.append(_data(dtypes.bool, shape, choices))
     if choices.chance(50):
-        gate = UOp(Op.CMPNE, gate, flip_all(gate))
+        gate = UOp(Op.CMPNE, gate, nodes.flip_all(gate))
     return program(UOp(Op.LOAD, source, alt, gate), data)
 
 
 def _buffer(dtype: DType, choices: Choices, index: int) -> Generated:
     """Read old contents whole, and through two views."""
     shape = _shape(choices, index)
-    source = buffer(0, shape, dtype)
+    source = nodes.buffer(0, shape, dtype)
     views = list(VIEWS.values())
     view = choices.pick(views)(choices, choices.pick(views)(choices, source))
-    root = outputs(UOp(Op.CONTIGUOUS, source), UOp(Op.CONTIGUOUS, view))
+    root = nodes.outputs(UOp(Op.CONTIGUOUS, source), UOp(Op.CONTIGUOUS, view))
     return program(root, [_data(dtype, shape, choices)])
 
 
@@ -130,17 +119,17 @@ def _store(dtype: DType, choices: Choices, index: int) -> Generated:
     if index % 2:
         gate = [param(2, value.shape, dtypes.bool)]
         data |= {k: _data(d, value.shape, choices) for k, d in ((1, dtype), (2, dtypes.bool))}
-    stored = store(buffer(1, value.shape, dtype), param(0, value.shape, dtype), *gate)
+    stored = nodes.store(nodes.buffer(1, value.shape, dtype), param(0, value.shape, dtype), *gate)
     return program(UOp(Op.SINK, stored), data)
 
 
 def _store_view(dtype: DType, choices: Choices, index: int) -> Generated:
     """Store through one or two views; what they do not reach stays."""
     shape: Shape = choices.pick((*FEW_SHAPES, (4, 33)))
-    target = TARGETS[index % len(TARGETS)](choices, buffer(1, shape, dtype))
+    target = TARGETS[index % len(TARGETS)](choices, nodes.buffer(1, shape, dtype))
     if choices.chance(60):
         target = choices.pick(TARGETS)(choices, target)
-    root = UOp(Op.SINK, store(target, param(0, target.shape, dtype)))
+    root = UOp(Op.SINK, nodes.store(target, param(0, target.shape, dtype)))
     return program(root, [_data(dtype, s, choices) for s in (target.shape, shape)])
 
 
@@ -148,19 +137,19 @@ def _store_absent(dtype: DType, choices: Choices, index: int) -> Generated:
     """Store a value whose absent elements leave the buffer as it was."""
     shape = choices.pick(FEW_SHAPES)
     value = random_pad(choices, param(0, shape, dtype), PadFill.INVALID)
-    root = UOp(Op.SINK, store(buffer(1, value.shape, dtype), value))
+    root = UOp(Op.SINK, nodes.store(nodes.buffer(1, value.shape, dtype), value))
     return program(root, [_data(dtype, s, choices) for s in (shape, value.shape)])
 
 
 def _after(dtype: DType, choices: Choices, index: int) -> Generated:
     """Write, then write over a part, then read: the order decides."""
     shape = choices.pick(FEW_SHAPES)
-    first = after(buffer(1, shape, dtype), param(0, shape, dtype))
+    first = nodes.after(nodes.buffer(1, shape, dtype), param(0, shape, dtype))
     part = random_shrink(choices, first)
-    second = UOp(Op.AFTER, first, store(part, param(2, part.shape, dtype)))
+    second = UOp(Op.AFTER, first, nodes.store(part, param(2, part.shape, dtype)))
     data = [_data(dtype, s, choices) for s in (shape, shape, part.shape)]
     if index % 2:
-        second = store(buffer(3, shape, dtype), random_flip(choices, second))
+        second = nodes.store(nodes.buffer(3, shape, dtype), random_flip(choices, second))
     return program(UOp(Op.SINK, second), data)
 
 
@@ -169,11 +158,11 @@ def _slices(dtype: DType, choices: Choices, index: int) -> Generated:
     effects, slots = [], count()
     for columns in range(1, 5):
         n = choices.between(5, 9)
-        target = buffer(next(slots), (n, columns), dtype)
+        target = nodes.buffer(next(slots), (n, columns), dtype)
         for start in choices.shuffled(range(3))[:2]:
             size = choices.between(3, n - start)
-            part = shrink(target, (start, 0), (size, columns))
-            effect = store(part, param(next(slots), part.shape, dtype))
+            part = nodes.shrink(target, (start, 0), (size, columns))
+            effect = nodes.store(part, param(next(slots), part.shape, dtype))
             target = UOp(Op.AFTER, target, effect)
         effects.append(effect)
     return with_data(UOp(Op.SINK, *effects), choices, draw_mixed)
@@ -182,27 +171,27 @@ def _slices(dtype: DType, choices: Choices, index: int) -> Generated:
 def _read_modify_write(dtype: DType, choices: Choices, index: int) -> Generated:
     """Store a value that reads the same buffer: it is complete before the write."""
     shape: Shape = choices.pick(((7,), (3, 4), (16,)))
-    target = buffer(0, shape, dtype)
-    flipped = flip_all(target)
+    target = nodes.buffer(0, shape, dtype)
+    flipped = nodes.flip_all(target)
     value = UOp(Op.MAX, target, flipped) if index % 2 else flipped
-    return with_data(UOp(Op.SINK, store(target, value)), choices, draw_ordinary)
+    return with_data(UOp(Op.SINK, nodes.store(target, value)), choices, draw_ordinary)
 
 
 def _group(dtype: DType, choices: Choices, index: int) -> Generated:
     """Run two effects in no order, on two buffers."""
     shape = _shape(choices, index)
     value = param(0, shape, dtype)
-    first = store(buffer(1, shape, dtype), value)
-    second = store(buffer(2, shape, dtype), random_flip(choices, value))
+    first = nodes.store(nodes.buffer(1, shape, dtype), value)
+    second = nodes.store(nodes.buffer(2, shape, dtype), random_flip(choices, value))
     return program(UOp(Op.SINK, UOp(Op.GROUP, first, second)), [_data(dtype, shape, choices)])
 
 
 def _sink(dtype: DType, choices: Choices, index: int) -> Generated:
     """Run several effects, one of which reads what another has written."""
     shape = _shape(choices, index)
-    one, two = buffer(1, shape, dtype), buffer(2, shape, dtype)
-    first = store(one, param(0, shape, dtype))
-    second = store(two, random_flip(choices, UOp(Op.AFTER, one, first)))
+    one, two = nodes.buffer(1, shape, dtype), nodes.buffer(2, shape, dtype)
+    first = nodes.store(one, param(0, shape, dtype))
+    second = nodes.store(two, random_flip(choices, UOp(Op.AFTER, one, first)))
     return program(UOp(Op.SINK, first, second), [_data(dtype, shape, choices)])
 
 
@@ -255,7 +244,7 @@ def _function(dtype: DType, choices: Choices, index: int) -> Generated:
     shape: Shape = choices.pick(((4, 4), (3, 5), (9,)))
     body = _body(choices, dtype, shape)
     x, y = _two_inputs(dtype, shape)
-    root = outputs(*call(body, x, y), *call(body, y, x))
+    root = nodes.outputs(*nodes.call(body, x, y), *nodes.call(body, y, x))
     return with_data(root, choices, draw_ordinary)
 
 
@@ -264,8 +253,8 @@ def _nested(dtype: DType, choices: Choices, index: int) -> Generated:
     shape: Shape = choices.pick(((4, 4), (9,)))
     inner = _body(choices, dtype, shape)
     a, b = _two_inputs(dtype, shape)
-    outer = (UOp(Op.MAX, call(inner, b, a)[0], b), a)
-    root = outputs(*call(outer, random_flip(choices, a), b))
+    outer = (UOp(Op.MAX, nodes.call(inner, b, a)[0], b), a)
+    root = nodes.outputs(*nodes.call(outer, random_flip(choices, a), b))
     return with_data(root, choices, draw_ordinary)
 
 
@@ -273,9 +262,9 @@ def _tuple(dtype: DType, choices: Choices, index: int) -> Generated:
     """Return several outputs: one that is an input, one without elements, one twice."""
     shape: Shape = choices.pick(((3, 4), (5,), (2, 65)))
     a = param(0, shape, dtype)
-    empty = shrink(a, (0,) * len(shape), (0, *shape[1:]))
+    empty = nodes.shrink(a, (0,) * len(shape), (0, *shape[1:]))
     moved = random_permute(choices, a)
-    root = outputs(a, random_flip(choices, a), moved, empty, moved)
+    root = nodes.outputs(a, random_flip(choices, a), moved, empty, moved)
     return with_data(root, choices, draw_bits)
 
 
@@ -283,8 +272,8 @@ def _gettuple(dtype: DType, choices: Choices, index: int) -> Generated:
     """Select a member of a TUPLE that no function returns."""
     shape: Shape = choices.pick(((3, 4), (5,)))
     a, b = _two_inputs(dtype, shape)
-    packed = outputs(random_flip(choices, b), a)
-    root = UOp(Op.STACK, member(packed, 1), member(packed, 0))
+    packed = nodes.outputs(random_flip(choices, b), a)
+    root = UOp(Op.STACK, nodes.member(packed, 1), nodes.member(packed, 0))
     return with_data(root, choices, draw_ordinary)
 
 
@@ -292,22 +281,22 @@ def _param(dtype: DType, choices: Choices, index: int) -> Generated:
     """Return an input as output, with slots that are not dense, for every special value."""
     data = values.specials(dtype)
     n = len(data)
-    root = outputs(param(3, (n,), dtype), param(1, (1, n), dtype))
+    root = nodes.outputs(param(3, (n,), dtype), param(1, (1, n), dtype))
     return program(root, {3: data, 1: sample(draw_bits, dtype, (1, n), choices)})
 
 
 def _const(dtype: DType, choices: Choices, index: int) -> Generated:
     """Return every special value as a constant, bit by bit."""
-    return program(UOp(Op.STACK, *(constant(v, dtype) for v in values.specials(dtype))))
+    return program(UOp(Op.STACK, *(nodes.constant(v, dtype) for v in values.specials(dtype))))
 
 
 def _binary(dtype: DType, choices: Choices, index: int) -> Generated:
     """Read bytes in the graph as the dtype, and an input."""
     n = choices.between(1, 40)
     raw = words(choices.data_key(), n).tobytes()[: n * dtype.itemsize]
-    data = bitcast(UOp(Op.BINARY, arg=BinaryArg(raw)), dtype)
+    data = nodes.bitcast(UOp(Op.BINARY, arg=BinaryArg(raw)), dtype)
     inputs = param(0, (n,), dtypes.bool), param(1, (n,), dtype)
-    root = outputs(UOp(Op.WHERE, inputs[0], data, inputs[1]), data)
+    root = nodes.outputs(UOp(Op.WHERE, inputs[0], data, inputs[1]), data)
     gate = sample(draw_ordinary, dtypes.bool, n, choices)
     return program(root, [gate, sample(draw_bits, dtype, n, choices)])
 

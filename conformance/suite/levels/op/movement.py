@@ -9,14 +9,6 @@ from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import Generated, Group, copying, group, program, with_data
-from uop.conformance.suite.values import (
-    draw_bits,
-    draw_mixed,
-    draw_ordinary,
-    draw_positive,
-    draw_within,
-    sample,
-)
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import PadArg, PadFill, SliceArg
 from uop.spec.dtype import DTYPES, VALUES, DType, Kind, dtypes
@@ -144,11 +136,11 @@ def _view(view: View, dtype: DType, choices: Choices, index: int) -> Generated:
     for _ in range(1 + 2 * (index % 2)):
         root = view(choices, root)
     edges = (
-        sample(values.draw_special, dtype, shape, choices)
+        values.sample(values.draw_special, dtype, shape, choices)
         if index
         else special.repeat(3).reshape(shape)
     )
-    return program(root, [edges], [sample(draw_bits, dtype, shape, choices)])
+    return program(root, [edges], [values.sample(values.draw_bits, dtype, shape, choices)])
 
 
 def _below(view: View, dtype: DType, choices: Choices, index: int) -> Generated:
@@ -156,15 +148,15 @@ def _below(view: View, dtype: DType, choices: Choices, index: int) -> Generated:
     shape: Shape = choices.pick(((3, 3), (2, 1, 3), (5,), (1, 3, 2, 1, 2)))
     first = view(choices, param(0, shape, dtype))
     root = nodes.outputs(*(second(choices, first) for second in VIEWS.values()))
-    return with_data(root, choices, draw_bits)
+    return with_data(root, choices, values.draw_bits)
 
 
 def _consumed(dtype: DType, choices: Choices, index: int) -> Generated:
     """Build a PAD of which few absent elements reach the result: by WHERE, REDUCE or STORE."""
     shape: Shape = choices.pick(((3, 4), (7,), (2, 3, 2), (16,)))
     padded = random_pad(choices, param(0, shape, dtype), PadFill.INVALID)
-    draws = (draw_ordinary, draw_mixed)
-    batches = [[sample(d, dtype, s, choices) for s in (shape, padded.shape)] for d in draws]
+    draws = (values.draw_ordinary, values.draw_mixed)
+    batches = [[values.sample(d, dtype, s, choices) for s in (shape, padded.shape)] for d in draws]
     # This op does not keep zero, so a fill of 0 differs from no fill.
     shifted = UOp(Op.CMPNE if dtype.kind is Kind.BOOL else Op.ADD, padded, const(1, dtype))
     match index % 4:
@@ -179,7 +171,7 @@ def _consumed(dtype: DType, choices: Choices, index: int) -> Generated:
             padded = nodes.pad(param(0, (64,), dtype), (choices.below(3),), (66,))
             zeros = nodes.pad(shifted.src[1], (), (), PadFill.ZERO)
             root = UOp(shifted.op, padded, zeros)
-            batches = [[sample(draw, dtype, 64, choices)] for draw in draws]
+            batches = [[values.sample(draw, dtype, 64, choices)] for draw in draws]
     return program(root, *batches)
 
 
@@ -192,7 +184,7 @@ def _replicated(dtype: DType, choices: Choices, index: int) -> Generated:
     shape: Shape = choices.pick(((4, 3), (7,), (2, 3, 2), ())) if index else special.shape
     t = nodes.copies(param(0, shape, dtype), choices.between(1, 8))
     order = choices.shuffled(range(len(t.shape)))
-    data = sample(draw_bits, dtype, shape, choices)
+    data = values.sample(values.draw_bits, dtype, shape, choices)
     root = nodes.replicated(nodes.permute(t, order), order.index(0))
     return program(root, [data if index else special])
 
@@ -201,7 +193,7 @@ def _bound(dtype: DType, choices: Choices, index: int) -> Generated:
     """Use a variable with a value as the size of an axis."""
     size = UOp(Op.BIND, variable(9, 1, 9), index_const(choices.between(1, 9)))
     root = UOp(Op.EXPAND, param(0, (1, 5), dtype), UOp(Op.STACK, size, index_const(5)))
-    return with_data(root, choices, draw_bits)
+    return with_data(root, choices, values.draw_bits)
 
 
 def _between(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -212,8 +204,8 @@ def _between(dtype: DType, choices: Choices, index: int) -> Generated:
         n, k = longest - longest // 5, choices.between(4, 9)
         table, at = param(2 * number, (n,), dtype), param(2 * number + 1, (k,), narrow)
         results.append(UOp(Op.INDEX, table, at))
-        data.append(sample(draw_bits, dtype, n, choices))
-        data.append(sample(draw_within(n // 2, n - 1), narrow, k, choices))
+        data.append(values.sample(values.draw_bits, dtype, n, choices))
+        data.append(values.sample(values.draw_within(n // 2, n - 1), narrow, k, choices))
     return program(nodes.outputs(*results), data)
 
 
@@ -223,7 +215,7 @@ def _lists(dtype: DType, choices: Choices, index: int) -> Generated:
     orders = ((0, 1, 3), (0, 1, 2, 4), (0, 1, 0), (0, 2, 3), (0, 2, 4), (2, 1, 0), (1, 2, 3))
     lists = [nodes.dims([start + k for k in order]) for order in orders]
     return with_data(
-        nodes.outputs(*(UOp(Op.INDEX, t, numbers) for numbers in lists)), choices, draw_bits
+        nodes.outputs(*(UOp(Op.INDEX, t, numbers) for numbers in lists)), choices, values.draw_bits
     )
 
 
@@ -236,7 +228,9 @@ def _folded(dtype: DType, choices: Choices, index: int) -> Generated:
     size = UOp(Op.STACK, _variable(8, choices.between(3, MOST - 1)))
     t = UOp(Op.SHRINK, param(0, (MOST,), dtype), nodes.dims((0,)), size)
     root = nodes.outputs(*(nodes.fold(op, t, (0,)) for op in (Op.ADD, Op.MUL, Op.MAX, Op.MIN)))
-    data = sample(draw_within(1, 3), dtypes.int32, MOST, choices).astype(np_dtype(dtype))
+    data = values.sample(values.draw_within(1, 3), dtypes.int32, MOST, choices).astype(
+        np_dtype(dtype)
+    )
     signs = (1, -1) if dtype.is_signed or dtype.is_float else (1,)
     return program(root, *([data * np_dtype(dtype).type(sign)] for sign in signs))
 
@@ -259,7 +253,7 @@ def _symbolic(dtype: DType, choices: Choices, index: int) -> Generated:
         for value in (part, wide, many, other)
         for op in (Op.ADD, Op.MAX)
     ]
-    return with_data(nodes.outputs(*results), choices, draw_positive)
+    return with_data(nodes.outputs(*results), choices, values.draw_positive)
 
 
 def _turned(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -272,7 +266,7 @@ def _turned(dtype: DType, choices: Choices, index: int) -> Generated:
             results.append(nodes.bitcast(nodes.flip(t, flags), bits))
             results.append(nodes.flip(nodes.bitcast(t, bits), flags))
         results.append(nodes.permute(nodes.bitcast(t, bits), (1, 0)))
-    return with_data(nodes.outputs(*results), choices, draw_bits)
+    return with_data(nodes.outputs(*results), choices, values.draw_bits)
 
 
 def _bytes(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -286,7 +280,7 @@ def _bytes(dtype: DType, choices: Choices, index: int) -> Generated:
     size = choices.between(1, (n - offset) * dtype.itemsize // new.itemsize)
     arg = SliceArg(size, new)
     root = UOp(Op.SLICE, param(0, shape, dtype), index_const(offset), arg=arg)
-    return with_data(root, choices, draw_bits)
+    return with_data(root, choices, values.draw_bits)
 
 
 def _index_constant(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -296,7 +290,7 @@ def _index_constant(dtype: DType, choices: Choices, index: int) -> Generated:
     count = index % (len(shape) + 1)
     kinds = (dtypes.index, *INDEX_DTYPES)
     indices = [const(choices.below(s), choices.pick(kinds)) for s in shape[:count]]
-    data = sample(draw_bits, dtype, shape, choices)
+    data = values.sample(values.draw_bits, dtype, shape, choices)
     return program(UOp(Op.INDEX, param(0, shape, dtype), *indices), [data if index else special])
 
 
@@ -308,19 +302,19 @@ def _index_data(dtype: DType, choices: Choices, index: int) -> Generated:
     shape: Shape = choices.pick(((5, 3), (11,), (4, 3, 2), (97,)))
     k, index_dtype = choices.between(1, 9), choices.pick(INDEX_DTYPES)
     table, at, n = param(0, shape, dtype), param(1, (k,), index_dtype), shape[0]
-    data = [sample(draw_bits, dtype, shape, choices)]
+    data = [values.sample(values.draw_bits, dtype, shape, choices)]
     if index % 4 == 1:
         # Unsigned or floored: MOD by a positive number is in bounds whatever the data.
-        data.append(sample(draw_bits, index_dtype, k, choices))
+        data.append(values.sample(values.draw_bits, index_dtype, k, choices))
         return program(UOp(Op.INDEX, table, UOp(Op.MOD, at, const(n, index_dtype))), data)
-    data.append(sample(draw_within(0, n - 1), index_dtype, k, choices))
+    data.append(values.sample(values.draw_within(0, n - 1), index_dtype, k, choices))
     if index % 4 == 2:
         picked = UOp(Op.INDEX, table, nodes.pad(at, (1,), (k + 2,)))
         keep = nodes.pad(nodes.all_true((k,)), (1,), (k + 2,), PadFill.ZERO)
         mask = nodes.reshape(keep, (k + 2, *(1,) * (len(shape) - 1)))
         return program(UOp(Op.WHERE, mask, picked, const(0, dtype)), data)
     if index % 4 == 3 and len(shape) > 1:
-        data.append(sample(draw_within(0, shape[1] - 1), dtypes.int32, (), choices))
+        data.append(values.sample(values.draw_within(0, shape[1] - 1), dtypes.int32, (), choices))
         return program(UOp(Op.INDEX, table, at, param(2, (), dtypes.int32)), data)
     if index % 4:
         return program(UOp(Op.INDEX, table, at), data)
@@ -328,7 +322,7 @@ def _index_data(dtype: DType, choices: Choices, index: int) -> Generated:
     for slot, narrow in enumerate(NARROW, 2):
         longest = int(narrow.max) + 1
         far.append(UOp(Op.INDEX, _at_the_end(table, longest), param(slot, (k,), narrow)))
-        data.append(sample(draw_within(longest - n, longest - 1), narrow, k, choices))
+        data.append(values.sample(values.draw_within(longest - n, longest - 1), narrow, k, choices))
     return program(nodes.outputs(UOp(Op.INDEX, table, at), *far), data)
 
 
@@ -344,4 +338,4 @@ def _stack(dtype: DType, choices: Choices, index: int) -> Generated:
     operands = [*params, params[0]] if index % 2 else params
     if shape == ():
         operands = [*operands, const(1, dtype)]
-    return with_data(UOp(Op.STACK, *operands), choices, draw_bits)
+    return with_data(UOp(Op.STACK, *operands), choices, values.draw_bits)
