@@ -18,25 +18,9 @@ from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.profile.card import observe
 from uop.conformance.protocol import wire
 from uop.conformance.report.model import Failure
+from uop.conformance.run import tasks
 from uop.conformance.run.options import profile_of_run
 from uop.conformance.run.pool import Task
-from uop.conformance.run.tasks import (
-    MOST_BEFORE,
-    TASKS,
-    Done,
-    Explain,
-    Explanations,
-    Explore,
-    Judge,
-    JudgeBy,
-    Judged,
-    Observe,
-    Reaching,
-    SelfTest,
-    SelfTested,
-    Shrink,
-    Unexplained,
-)
 from uop.conformance.shrink.explain import Explained, Failing, Seen
 from uop.conformance.shrink.repro import explained_by
 from uop.conformance.suite.case import Case, CaseId
@@ -68,9 +52,9 @@ def answer(
     wire.write(out, worker.hello)
     try:
         own = OwnCases.read(Path(folder) if folder else None, edition)
-        tasks = Tasks.of(worker, backend, profile, seed, own)
+        handler = Tasks.of(worker, backend, profile, seed, own)
         while True:
-            wire.write(out, tasks.answered(wire.read(0, *TASKS)))
+            wire.write(out, handler.answered(wire.read(0, *tasks.TASKS)))
     except (BackendError, MalformedError, InvalidError, OptionError) as error:
         wire.write(out, wire.refusal(error))
 
@@ -103,33 +87,33 @@ class Tasks:
     def answered(self, task: Task[Any]) -> object:
         """Handle a task. Raises BackendError if the backend cannot be restarted."""
         match task:
-            case SelfTest():
-                return SelfTested(why_unfit(self.judge.session))
-            case Observe(skips=skips):
+            case tasks.SelfTest():
+                return tasks.SelfTested(why_unfit(self.judge.session))
+            case tasks.Observe(skips=skips):
                 return observe(self.judge.session, skips)
-            case JudgeBy(profile=profile, vocabulary=vocabulary, skips=skips):
+            case tasks.JudgeBy(profile=profile, vocabulary=vocabulary, skips=skips):
                 self.judge.profile, self.seen = parse_profile(profile), {}
                 self.judge.skips = skips
                 self.vocabulary = vocabulary
-                return Done()
-            case Explore(texts=texts, points=points):
+                return tasks.Done()
+            case tasks.Explore(texts=texts, points=points):
                 self.own = OwnCases.of_texts(texts)
                 # These files state no results, so the spec alone decides.
                 self.judge.files = {}
                 self.reached = Reached(set(points))
-                return Done()
-            case Shrink(failing=one, causes=causes):
+                return tasks.Done()
+            case tasks.Shrink(failing=one, causes=causes):
                 with self._sending(again=one.failure.again):
                     return self.own.find_cause(self.judge, self._failing(one), causes)
-            case Explain(failing=failing, causes=causes):
+            case tasks.Explain(failing=failing, causes=causes):
                 found = {one.id: self._explained(one, causes) for one in failing}
-                return Explanations(
+                return tasks.Explanations(
                     {id: e.cause for id, e in found.items() if e.cause is not None},
                     tuple(id for id, e in found.items() if not e.is_exact),
                     {id: e.left for id, e in found.items() if e.left},
                     tuple(found),
                 )
-            case Judge(ids=ids, again=again):
+            case tasks.Judge(ids=ids, again=again):
                 with self._sending(again=again == "alone"):
                     judged = self._judged(ids, again=bool(again))
                 told = (_again(verdict, again) if again else verdict for verdict in judged.verdicts)
@@ -147,7 +131,7 @@ class Tasks:
         finally:
             self.judge.session = session
 
-    def _explained(self, one: Unexplained, causes: Sequence[Failure]) -> Explained:
+    def _explained(self, one: tasks.Unexplained, causes: Sequence[Failure]) -> Explained:
         with self._sending(again=one.failure.again):
             seen = {} if one.failure.again else self.seen
             return explained_by(self.judge, self._failing(one), causes, seen)
@@ -155,7 +139,7 @@ class Tasks:
     def _case(self, id: str, *, again: bool) -> AnyCase:
         return self.own.find(id) or case_to_send(id, self.seed, self.vocabulary, again=again)
 
-    def _failing(self, one: Unexplained) -> Failing:
+    def _failing(self, one: tasks.Unexplained) -> Failing:
         if not one.text:
             return Failing(self._case(one.id, again=one.failure.again), one.failure)
         (file,) = parse_file(one.text).cases
@@ -163,7 +147,7 @@ class Tasks:
         failure = replace(one.failure, program=0, batch=0, wrong=())
         return Failing(case, failure, is_shrunk=True)
 
-    def _judged(self, ids: Sequence[str], *, again: bool) -> Judged:
+    def _judged(self, ids: Sequence[str], *, again: bool) -> tasks.Judged:
         """Judge cases by id: one verdict and the coverage of each.
 
         A case is not generated if its id shows that the backend does not support it.
@@ -181,15 +165,15 @@ class Tasks:
         )
         shown = tuple(exercised(cases[v.id]) if v.id in cases else None for v in verdicts)
         fired = dict(self.judge.fired)
-        reaching: tuple[Reaching, ...] = ()
+        reaching: tuple[tasks.Reaching, ...] = ()
         if self.reached is not None:
             passed = (cases[v.id] for v in verdicts if v.status is Status.PASSED)
             programs = [case for case in passed if isinstance(case, Case)]
             reaching = tuple(self.reached.new(self.judge, programs, fired))
         before = tuple(self.ran) if any(v.status is Status.FAILED for v in verdicts) else ()
-        self.ran = [*self.ran, *cases][-MOST_BEFORE:]
+        self.ran = [*self.ran, *cases][-tasks.MOST_BEFORE :]
         retried = session.retried - retried
-        return Judged(verdicts, shown, session.peak, fired, reaching, retried, before)
+        return tasks.Judged(verdicts, shown, session.peak, fired, reaching, retried, before)
 
 
 def _again(verdict: Verdict, how: str) -> Verdict:

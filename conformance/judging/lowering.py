@@ -16,19 +16,10 @@ from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, Pro
 from uop.conformance.suite.case import LEVELS, Batch, Case, CaseId, InvalidCase
 from uop.conformance.suite.vocabulary import Skips, computed, lacking
 from uop.interpreter.numeric.storage import Array, constant, np_dtype
+from uop.spec import graph
 from uop.spec.args import ConstArg
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import RefusedError, UopError
-from uop.spec.graph import (
-    ProgramKind,
-    kind_of,
-    outside,
-    replaced,
-    returns_memory,
-    slot_of,
-    slots_of,
-    written,
-)
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.text.program import print_program
@@ -44,10 +35,10 @@ def substitute_unlisted(
     A CONST becomes an input if CONST is not listed. A bool CONST or input becomes a comparison
     of two numbers if bool is not listed. Bodies of FUNCTIONs do not change.
     """
-    rewrite = _Substitution(hello, [dict(batch.inputs) for batch in batches], slots_of(root))
-    new = {u: other for u in outside(root) if (other := rewrite.replacement(u)) is not None}
-    rewritten = replaced(root, new) if new else root
-    used = slots_of(rewritten).keys()
+    rewrite = _Substitution(hello, [dict(batch.inputs) for batch in batches], graph.slots_of(root))
+    new = {u: other for u in graph.outside(root) if (other := rewrite.replacement(u)) is not None}
+    rewritten = graph.replaced(root, new) if new else root
+    used = graph.slots_of(rewritten).keys()
     return rewritten, tuple(
         Batch({slot: a for slot, a in inputs.items() if slot in used}) for inputs in rewrite.batches
     )
@@ -93,7 +84,9 @@ class _Substitution:
             number, zero = const(int(_value(u)), of), const(0, of)
         else:
             is_constant, kind = u.op is Op.CONST, np_dtype(of)
-            data = [_value(u) if is_constant else inputs[slot_of(u)] for inputs in self.batches]
+            data = [
+                _value(u) if is_constant else inputs[graph.slot_of(u)] for inputs in self.batches
+            ]
             number = self._input(u.shape, of, [a.astype(kind) for a in data])
             zero = self._input((), of, [np.zeros((), kind) for _ in data])
         operands = (zero, number) if compare is Op.CMPLT else (number, zero)
@@ -171,7 +164,7 @@ class Submission:
         """Keep the outputs that the case asks for."""
         if self.root is None:
             return tuple(batches)
-        count = len(written(self.root))
+        count = len(graph.written(self.root))
         # The comparison reports a wrong number of outputs.
         return tuple(tuple(b[k] for k in self.positions) if len(b) == count else b for b in batches)
 
@@ -189,15 +182,15 @@ def submission_of(case: Case | InvalidCase, hello: Hello) -> Submission:
 def _submission_of(case: Case | InvalidCase, hello: Hello) -> Submission:
     if isinstance(case, InvalidCase):
         return Submission((Program(case.text),), _not_checked(case, hello))
-    kind = kind_of(case.root)
+    kind = graph.kind_of(case.root)
     if kind in hello.forms:
-        unpacked = _unpacked(case, hello) if kind is ProgramKind.TENSOR else None
+        unpacked = _unpacked(case, hello) if kind is graph.ProgramKind.TENSOR else None
         whole = Submission((_program(case.root, case.batches),), unsupported(case.root, hello))
         return unpacked or whole
     reason, is_ours = f"{hello.name} takes no {kind} programs", False
     # Nothing makes a kernel as a graph of a list of instructions; CALLed kernels become lists.
-    is_mixed = kind is ProgramKind.MIXED
-    for form, stage in STAGES if kind is not ProgramKind.LINEAR else ():
+    is_mixed = kind is graph.ProgramKind.MIXED
+    for form, stage in STAGES if kind is not graph.ProgramKind.LINEAR else ():
         if form not in hello.forms or (is_mixed and form == "kernel"):
             continue
         try:
@@ -240,7 +233,7 @@ def _members(root: UOp) -> tuple[UOp, ...]:
     )
     if not is_plain:
         return (root,)
-    stored = {slot_of(s.src[0]): s.src[1] for s in root.src}
+    stored = {graph.slot_of(s.src[0]): s.src[1] for s in root.src}
     return tuple(stored[slot] for slot in sorted(stored))
 
 
@@ -299,14 +292,14 @@ def _program(root: UOp, batches: Sequence[Batch]) -> Program:
 
 
 def _in_place_of(case: Case, lowered: UOp) -> Submission:
-    slots = slots_of(lowered)
+    slots = graph.slots_of(lowered)
     batches = tuple(
         Batch({slot: a for slot, a in batch.inputs.items() if slot in slots})
         for batch in case.batches
     )
-    slots_written = sorted(slot_of(u) for u in written(lowered))
-    first = lowered if returns_memory(case.root) else lower(case.root, "callify")
-    positions = tuple(slots_written.index(slot_of(u)) for u in results_of(case.root, first))
+    slots_written = sorted(graph.slot_of(u) for u in graph.written(lowered))
+    first = lowered if graph.returns_memory(case.root) else lower(case.root, "callify")
+    positions = tuple(slots_written.index(graph.slot_of(u)) for u in results_of(case.root, first))
     return Submission((_program(lowered, batches),), "", lowered, batches, positions)
 
 

@@ -13,19 +13,9 @@ from typing import TypeVar, cast
 
 from uop.conformance.finding_systems import SYSTEMS
 from uop.conformance.judging.storage import from_literal
+from uop.conformance.reference import find
 from uop.conformance.reference.answers.specials import knob_sections, knobs_of, special_values
 from uop.conformance.reference.examples import Example, example_of, readings
-from uop.conformance.reference.find import (
-    CompilerRule,
-    Conditions,
-    Knob,
-    Rows,
-    Subject,
-    Words,
-    conditions,
-    own_conditions,
-    words_of,
-)
 from uop.conformance.reference.glossary import Legend, Term, chapters, legend
 from uop.conformance.reference.words import (
     Section,
@@ -100,7 +90,7 @@ class Fact:
         return ": ".join(filter(None, (example, self.says)))
 
 
-def page_of(subject: Subject) -> Page:
+def page_of(subject: find.Subject) -> Page:
     """The page of what `find` found."""
     match subject:
         case OpDef():
@@ -109,17 +99,17 @@ def page_of(subject: Subject) -> Page:
             return label_page(subject)
         case Clause():
             return clause_page(subject)
-        case Conditions():
+        case find.Conditions():
             return conditions_page(subject)
-        case Words(name, words):
+        case find.Words(name, words):
             return words_page(name, words)
         case Decision(number, title, text):
             return Page(f"{number} {title}", "", (Section("", text=text),))
-        case Knob(name):
+        case find.Knob(name):
             return Page(name, KNOBS[name], tuple(knob_sections(name)))
-        case CompilerRule(name):
+        case find.CompilerRule(name):
             return rule_page(name)
-        case Rows(name, of_name):
+        case find.Rows(name, of_name):
             return Page(name, "", (_row_section(of_name),))
         case Term():
             return term_page(subject)
@@ -177,7 +167,7 @@ def label_page(constraint: Constraint) -> Page:
     """The page of a constraint, with the program that must be rejected for it, or why none is."""
     op = constraint.label.partition(".")[0]
     lead = f"{op}: {constraint.title}."
-    elsewhere = conditions().get(constraint.label)
+    elsewhere = find.conditions().get(constraint.label)
     sections = [] if elsewhere is None else [_places(elsewhere)]
     texts = invalid.programs().get(constraint.label)
     if not texts:
@@ -236,7 +226,7 @@ def _error(error: UopError) -> Section:
     return Section("Said", code=str(error).partition("\n  at:")[0] + "\n")
 
 
-def conditions_page(subject: Conditions) -> Page:
+def conditions_page(subject: find.Conditions) -> Page:
     """The page of a label that is no constraint of an op."""
     lead = f"{subject.label.partition('.')[0]}: {subject.places[0][1].title}."
     return Page(subject.label, lead, _filled([_places(subject)]))
@@ -248,7 +238,7 @@ def words_page(name: str, words: tuple[tuple[str, Word], ...]) -> Page:
     sections = []
     for edition, word in words:
         sections.append(Section(f"Edition {edition}", text=word_signature(word)))
-        sections.append(_constraints(own_conditions(word)))
+        sections.append(_constraints(find.own_conditions(word)))
         reading = readings(edition).get(name)
         if reading is not None:
             sections.append(Section("Example", code=reading.text))
@@ -262,8 +252,8 @@ def _filled(sections: Iterable[Section]) -> tuple[Section, ...]:
     return tuple(s for s in sections if s.table or s.code or s.text)
 
 
-def _constraints(conditions: Iterable[Condition]) -> Section:
-    rows = tuple((c.label, c.title) for c in conditions)
+def _constraints(held: Iterable[Condition]) -> Section:
+    rows = tuple((c.label, c.title) for c in held)
     return Section("Constraints", ("label", "holds"), rows)
 
 
@@ -279,7 +269,7 @@ def term_page(term: Term) -> Page:
     return Page(term.word, term.says, _filled(sections))
 
 
-def _places(subject: Conditions) -> Section:
+def _places(subject: find.Conditions) -> Section:
     """The editions and targets that have a label, with its meaning there."""
     titles = ((c.title, place) for place, c in subject.places if place)
     return Section("Where", ("in", "holds"), _grouped(titles))
@@ -287,7 +277,7 @@ def _places(subject: Conditions) -> Section:
 
 def _editions(name: str) -> Section:
     """The signature of an op in each edition that has it."""
-    signatures = ((word_signature(word), edition) for edition, word in words_of(name))
+    signatures = ((word_signature(word), edition) for edition, word in find.words_of(name))
     return Section("Editions", ("edition", "signature"), _grouped(signatures))
 
 
@@ -382,7 +372,7 @@ def _decision_section(of_subject: tuple[Row, ...]) -> Section:
     return Section("Decisions", ("number", "title"), table)
 
 
-def comparison(names: tuple[str, str], first: Subject, second: Subject) -> Page:
+def comparison(names: tuple[str, str], first: find.Subject, second: find.Subject) -> Page:
     """The page of two subjects."""
     pages = [page_of(subject) for subject in (first, second)]
     sections = []

@@ -9,20 +9,11 @@ from dataclasses import replace
 from uop.conformance.backends import NoSuchBackendError
 from uop.conformance.backends.attempt import problem_of
 from uop.conformance.checks import COMMAND
-from uop.conformance.protocol import messages, offers
+from uop.conformance.protocol import messages, offers, types
 from uop.conformance.protocol.codec import Json
 from uop.conformance.protocol.hello import DeviationError
 from uop.conformance.protocol.lines import LineProcess
 from uop.conformance.protocol.log import ProtocolLog
-from uop.conformance.protocol.types import (
-    Hello,
-    IsRight,
-    Outcome,
-    Outputs,
-    Problem,
-    ProblemKind,
-    Program,
-)
 from uop.conformance.workers.processes import Workplace
 from uop.conformance.workers.transport import Allowance, Isolated, LostError
 from uop.spec.errors import BackendError, UopError
@@ -46,10 +37,10 @@ class Command(Isolated):
         self.request_id = self.peak_before = 0
         super().__init__(name, place, allowance)
 
-    def submit(self, programs: Sequence[Program]) -> None:
+    def submit(self, programs: Sequence[types.Program]) -> None:
         self.submitted = tuple(programs)
 
-    def collect(self) -> list[Outcome]:
+    def collect(self) -> list[types.Outcome]:
         outcomes = [self.run(program) for program in self.submitted]
         self.watch.look()
         if self.watch.resident - self.resident_at_start > self.allowance.bytes // 2:
@@ -66,7 +57,7 @@ class Command(Isolated):
         self.process.close()
         self.peak_before = self.peak
 
-    def run(self, program: Program) -> Outcome:
+    def run(self, program: types.Program) -> types.Outcome:
         """The outcome of one program, and what becomes of the process where that is lost."""
         try:
             return self.once(program)
@@ -76,7 +67,7 @@ class Command(Isolated):
             self.note_retry([outcome])
             return outcome
 
-    def once(self, program: Program) -> Outcome:
+    def once(self, program: types.Program) -> types.Outcome:
         """Run one program, or ask for a check where it has no inputs."""
         self.request_id += 1
         try:
@@ -88,7 +79,7 @@ class Command(Isolated):
             outcome = messages.in_its_shapes(outcome, request, program)
             return self._with_last_words(self._with_properties(program, outcome))
         except DeviationError as error:
-            return self._with_last_words(Problem(ProblemKind.PROTOCOL, str(error)))
+            return self._with_last_words(types.Problem(types.ProblemKind.PROTOCOL, str(error)))
         except UopError as error:
             return problem_of(error)
         except OSError as error:
@@ -97,7 +88,7 @@ class Command(Isolated):
             for path in self.place.folder.glob(f"input-{self.request_id}-*"):
                 path.unlink()
 
-    def explain(self, program: Program, is_right: IsRight) -> str:
+    def explain(self, program: types.Program, is_right: types.IsRight) -> str:
         lines = []
         try:
             if "stages" in self.hello.offers:
@@ -118,11 +109,11 @@ class Command(Isolated):
         line, seconds = request.line, self.allowance.seconds(1)
         return self.process.ask(line, request.id, seconds, most, is_wall=self.allowance.is_wall)
 
-    def as_read(self, program: Program) -> UOp:
+    def as_read(self, program: types.Program) -> UOp:
         """The program as the worker reads the text that is sent for it."""
         return messages.in_words(program, self.hello).root
 
-    def reply_about(self, do: str, program: Program) -> Json:
+    def reply_about(self, do: str, program: types.Program) -> Json:
         """The reply to a request about a program. LostError, DeviationError."""
         self.request_id += 1
         reply = self.ask(messages.ask_request(self.request_id, do, program, self.hello))
@@ -130,28 +121,28 @@ class Command(Isolated):
             raise DeviationError(do, "what hello offers", messages.read_error(reply).message)
         return reply
 
-    def _with_properties(self, program: Program, outcome: Outcome) -> Outcome:
+    def _with_properties(self, program: types.Program, outcome: types.Outcome) -> types.Outcome:
         """The outcome, or a problem where the worker offers `props` and a property is wrong."""
-        if "props" not in self.hello.offers or isinstance(outcome, Problem):
+        if "props" not in self.hello.offers or isinstance(outcome, types.Problem):
             return outcome
         reply = self.reply_about("props", program)
         wrong = offers.wrong_property(reply, self.as_read(program))
-        return Problem(ProblemKind.PROPERTY, wrong) if wrong else outcome
+        return types.Problem(types.ProblemKind.PROPERTY, wrong) if wrong else outcome
 
-    def _with_last_words(self, outcome: Outcome) -> Outcome:
+    def _with_last_words(self, outcome: types.Outcome) -> types.Outcome:
         """The outcome; the message of an error gets the end of stderr."""
-        if isinstance(outcome, Outputs) or outcome.kind is ProblemKind.UNSUPPORTED:
+        if isinstance(outcome, types.Outputs) or outcome.kind is types.ProblemKind.UNSUPPORTED:
             return outcome
         lines = [outcome.message, *self.process.last_words()]
         return replace(outcome, message="; ".join(lines))
 
-    def _checked(self, request: messages.Request) -> Outcome:
+    def _checked(self, request: messages.Request) -> types.Outcome:
         reply = self.ask(request, SMALL_REPLY)
         if "error" in reply:
             return messages.read_error(reply)
         if reply.get("valid") is not True:
             raise DeviationError("reply", "valid: true, or an error", sorted(reply))
-        return Outputs(())
+        return types.Outputs(())
 
     def _open(self) -> None:
         try:
@@ -161,7 +152,7 @@ class Command(Isolated):
             raise BackendError(f"cannot start {self.command[0]}: {error.strerror}") from None
         self.watch = self.process.watch
 
-    def _read_hello(self) -> Hello:
+    def _read_hello(self) -> types.Hello:
         request = messages.hello_request(self.place.folder)
         seconds, is_wall = self.allowance.start_seconds, self.allowance.is_wall
         try:

@@ -11,18 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from uop.conformance.protocol import wire
-from uop.conformance.protocol.types import (
-    BLAMED,
-    LOST,
-    Backend,
-    Hello,
-    IsRight,
-    Outcome,
-    Problem,
-    ProblemKind,
-    Program,
-)
+from uop.conformance.protocol import types, wire
 from uop.conformance.protocol.untrusted import sanitized
 from uop.conformance.workers.forked import SERVE
 from uop.conformance.workers.processes import Module, Workplace, how_it_ended
@@ -69,7 +58,7 @@ class Session(Protocol):
     """A started backend. `submit` sends programs, `collect` waits for their outcomes."""
 
     @property
-    def hello(self) -> Hello: ...
+    def hello(self) -> types.Hello: ...
 
     @property
     def peak(self) -> int:
@@ -83,11 +72,11 @@ class Session(Protocol):
     def fired(self) -> Mapping[str, int]:
         """For each rule the number of programs it fired in, of the last `collect`."""
 
-    def submit(self, programs: Sequence[Program]) -> None: ...
+    def submit(self, programs: Sequence[types.Program]) -> None: ...
 
-    def collect(self) -> list[Outcome]: ...
+    def collect(self) -> list[types.Outcome]: ...
 
-    def explain(self, program: Program, is_right: IsRight) -> str:
+    def explain(self, program: types.Program, is_right: types.IsRight) -> str:
         """Details from the backend on a program with a wrong outcome; empty if it has none."""
 
     def expecting_losses(self) -> AbstractContextManager[None]:
@@ -99,20 +88,20 @@ class Session(Protocol):
 class Local:
     """A backend in this process, for tests and for trusted backends."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: types.Backend) -> None:
         self.backend = backend
         self.hello = backend.hello()
-        self.submitted: tuple[Program, ...] = ()
+        self.submitted: tuple[types.Program, ...] = ()
         self.peak = self.retried = 0
         self.fired: Mapping[str, int] = {}
 
-    def submit(self, programs: Sequence[Program]) -> None:
+    def submit(self, programs: Sequence[types.Program]) -> None:
         self.submitted = tuple(programs)
 
-    def collect(self) -> list[Outcome]:
+    def collect(self) -> list[types.Outcome]:
         return list(self.backend.run(self.submitted))
 
-    def explain(self, program: Program, is_right: IsRight) -> str:
+    def explain(self, program: types.Program, is_right: types.IsRight) -> str:
         """Nothing is shown."""
         return ""
 
@@ -130,8 +119,8 @@ class LostError(Exception):
     `was_killed`: by a signal that nobody here has sent, as the system does for want of memory.
     """
 
-    def __init__(self, kind: ProblemKind, message: str, *, was_killed: bool = False) -> None:
-        self.problem, self.was_killed = Problem(kind, message), was_killed
+    def __init__(self, kind: types.ProblemKind, message: str, *, was_killed: bool = False) -> None:
+        self.problem, self.was_killed = types.Problem(kind, message), was_killed
         super().__init__(self.problem.message)
 
 
@@ -146,7 +135,7 @@ class Isolated(ABC):
         self.allowance = allowance or Allowance()
         self.starts, self.retried, self.resident_at_start, self.around = 1, 0, 0, 0
         self.is_expecting_losses = False
-        self.submitted: tuple[Program, ...] = ()
+        self.submitted: tuple[types.Program, ...] = ()
         self.fired: Counter[str] = Counter()
         self.watch = Watch(0)
         place.folder.mkdir(parents=True, exist_ok=True)
@@ -186,13 +175,13 @@ class Isolated(ABC):
         """The time of its processes for an answer."""
         return Patience(self.watch, seconds, self.allowance.is_wall)
 
-    def settled(self, program: Program, lost: LostError) -> Outcome:
+    def settled(self, program: types.Program, lost: LostError) -> types.Outcome:
         """The outcome of a program that was lost, of a process that has been started again.
 
         It is lost only if it is so alone in new processes too. Where the system has killed it each
         time, for want of memory that it has not taken itself, it is not judged.
         """
-        if self.is_expecting_losses or lost.problem.kind not in LOST:
+        if self.is_expecting_losses or lost.problem.kind not in types.LOST:
             return lost.problem
         before = kills()
         killed, losses = int(lost.was_killed), int(not lost.was_killed)
@@ -207,14 +196,14 @@ class Isolated(ABC):
         if not lost.was_killed or kills() == before or has_grown:
             return lost.problem
         message = f"the system killed the process {killed} times, as no memory was left"
-        return Problem(ProblemKind.KILLED, message)
+        return types.Problem(types.ProblemKind.KILLED, message)
 
-    def note_retry(self, outcomes: Sequence[Outcome]) -> None:
+    def note_retry(self, outcomes: Sequence[types.Outcome]) -> None:
         """Count programs that were run again if none of them is lost now."""
-        kinds = {outcome.kind for outcome in outcomes if isinstance(outcome, Problem)}
-        self.retried += not kinds & (LOST | {ProblemKind.KILLED})
+        kinds = {outcome.kind for outcome in outcomes if isinstance(outcome, types.Problem)}
+        self.retried += not kinds & (types.LOST | {types.ProblemKind.KILLED})
 
-    def _start(self) -> Hello:
+    def _start(self) -> types.Hello:
         """Start the process, again if it is killed. BackendError where it does not start."""
         for _ in range(KILLS):
             self._open()
@@ -233,7 +222,7 @@ class Isolated(ABC):
         raise BackendError(f"backend {self.name!r} did not start: {lost}")
 
     @abstractmethod
-    def once(self, program: Program) -> Outcome:
+    def once(self, program: types.Program) -> types.Outcome:
         """Run one program. LostError where the process is lost."""
 
     @abstractmethod
@@ -241,7 +230,7 @@ class Isolated(ABC):
         """Start a process."""
 
     @abstractmethod
-    def _read_hello(self) -> Hello:
+    def _read_hello(self) -> types.Hello:
         """Read the hello of the process. LostError, or BackendError, where there is none."""
 
 
@@ -260,14 +249,14 @@ class Worker(Isolated):
         self.resident = self.peak = 0
         super().__init__(name, place, allowance)
 
-    def submit(self, programs: Sequence[Program]) -> None:
+    def submit(self, programs: Sequence[types.Program]) -> None:
         self.submitted, self.pending_loss = tuple(programs), None
         try:
             self._send(self.submitted)
         except LostError as lost:
             self.pending_loss = lost
 
-    def collect(self) -> list[Outcome]:
+    def collect(self) -> list[types.Outcome]:
         self.fired.clear()
         try:
             if self.pending_loss is not None:
@@ -278,12 +267,12 @@ class Worker(Isolated):
             self.note_retry(outcomes)
             return outcomes
 
-    def once(self, program: Program) -> Outcome:
+    def once(self, program: types.Program) -> types.Outcome:
         self._send((program,))
         (outcome,) = self._receive((program,))
         return outcome
 
-    def explain(self, program: Program, is_right: IsRight) -> str:
+    def explain(self, program: types.Program, is_right: types.IsRight) -> str:
         """The first of its stages that is wrong, and in it the rule, where it offers stages."""
         if "stages" not in self.hello.offers:
             return ""
@@ -302,13 +291,15 @@ class Worker(Isolated):
             located = sanitized(self._asked(wire.Locate(program, limit), wire.Located).text)
         except LostError as lost:
             self.restart()
-            located = f"{BLAMED}what runs it: {lost}"
+            located = f"{types.BLAMED}what runs it: {lost}"
         return "\n".join(filter(None, [stage, located]))
 
     def close(self) -> None:
         self.process.kill()
 
-    def _after_loss(self, programs: tuple[Program, ...], lost: LostError) -> list[Outcome]:
+    def _after_loss(
+        self, programs: tuple[types.Program, ...], lost: LostError
+    ) -> list[types.Outcome]:
         """Restart, and find the programs that cost the process by bisection.
 
         After a hang run one program at a time: each half with a hanging one would time out again.
@@ -316,18 +307,18 @@ class Worker(Isolated):
         self.restart()
         if len(programs) == 1:
             return [self.settled(programs[0], lost)]
-        size = 1 if lost.problem.kind is ProblemKind.HANG else -(-len(programs) // 2)
+        size = 1 if lost.problem.kind is types.ProblemKind.HANG else -(-len(programs) // 2)
         parts = [programs[k : k + size] for k in range(0, len(programs), size)]
         return [outcome for part in parts for outcome in self._of_part(part)]
 
-    def _of_part(self, programs: tuple[Program, ...]) -> list[Outcome]:
+    def _of_part(self, programs: tuple[types.Program, ...]) -> list[types.Outcome]:
         try:
             self._send(programs)
             return self._receive(programs)
         except LostError as lost:
             return self._after_loss(programs, lost)
 
-    def _send(self, programs: tuple[Program, ...]) -> None:
+    def _send(self, programs: tuple[types.Program, ...]) -> None:
         limit = self.allowance.seconds(len(programs))
         self.patience = self.patient(limit)
         try:
@@ -335,11 +326,11 @@ class Worker(Isolated):
         except wire.ClosedError:
             raise self._crashed() from None
 
-    def _receive(self, programs: tuple[Program, ...]) -> list[Outcome]:
+    def _receive(self, programs: tuple[types.Program, ...]) -> list[types.Outcome]:
         ran = self._reply(wire.Ran)
         if len(ran.outcomes) != len(programs):
             message = f"{len(ran.outcomes)} outcomes for {len(programs)} programs"
-            raise LostError(ProblemKind.CRASH, message)
+            raise LostError(types.ProblemKind.CRASH, message)
         self._check_memory(ran.resident)
         self.fired.update(ran.fired)
         return list(ran.outcomes)
@@ -350,14 +341,14 @@ class Worker(Isolated):
             return self.process.read(kind, left=self._left)
         except wire.LateError:
             message = f"no answer within {self.patience.seconds:g} s"
-            raise LostError(ProblemKind.HANG, message) from None
+            raise LostError(types.ProblemKind.HANG, message) from None
         except wire.ClosedError:
             raise self._crashed() from None
 
     def _left(self) -> float:
         grown = self.watch.resident - self.around - self.resident
         if grown > self.allowance.bytes:
-            raise LostError(ProblemKind.LEAK, f"holds {grown >> 20} MiB more than before")
+            raise LostError(types.ProblemKind.LEAK, f"holds {grown >> 20} MiB more than before")
         return self.patience.left()
 
     def _asked(self, question: wire.Lower | wire.Locate, kind: type[Reply]) -> Reply:
@@ -373,7 +364,9 @@ class Worker(Isolated):
         grown, self.resident = resident - self.resident, resident
         self.peak = max(self.peak, resident)
         if grown > self.allowance.bytes:
-            raise LostError(ProblemKind.LEAK, f"kept {grown >> 20} MiB after its programs ended")
+            raise LostError(
+                types.ProblemKind.LEAK, f"kept {grown >> 20} MiB after its programs ended"
+            )
         if resident - self.resident_at_start > self.allowance.bytes:
             self.restart()
 
@@ -384,12 +377,12 @@ class Worker(Isolated):
             self.process = Module(*self.command, is_kept=True, environment=variables, stderr=log)
         self.watch = Watch(self.process.popen.pid)
 
-    def _read_hello(self) -> Hello:
+    def _read_hello(self) -> types.Hello:
         limit = self.allowance.start_seconds
         try:
             message = self.process.read(wire.Started, left=self.patient(limit).left)
         except wire.LateError:
-            raise LostError(ProblemKind.HANG, f"no hello within {limit:g} s") from None
+            raise LostError(types.ProblemKind.HANG, f"no hello within {limit:g} s") from None
         except wire.ClosedError:
             raise self._crashed() from None
         except wire.RefusedError as refused:
@@ -408,7 +401,7 @@ class Worker(Isolated):
         if stderr:
             # The last line of a traceback is the error.
             message += f": {stderr.splitlines()[-1]}\n{stderr}"
-        return LostError(ProblemKind.CRASH, message, was_killed=code == -signal.SIGKILL)
+        return LostError(types.ProblemKind.CRASH, message, was_killed=code == -signal.SIGKILL)
 
     def _exit_code(self) -> int | None:
         try:
@@ -417,5 +410,5 @@ class Worker(Isolated):
             return None
 
 
-def _who(hello: Hello) -> str:
+def _who(hello: types.Hello) -> str:
     return f"{hello.name} {hello.version} on {hello.device or 'no device'}"

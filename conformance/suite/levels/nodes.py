@@ -6,19 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from uop.interpreter.numeric.storage import Array, to_bits
-from uop.spec.args import (
-    BufferArg,
-    ConstArg,
-    Device,
-    DTypeArg,
-    FlipArg,
-    GetTupleArg,
-    PadArg,
-    PadFill,
-    PermuteArg,
-    ReduceArg,
-    ReplicatedArg,
-)
+from uop.spec import args
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
@@ -38,19 +26,19 @@ def dims(values: Iterable[int]) -> UOp:
 
 def constant(value: Array, dtype: DType) -> UOp:
     """Return a CONST with the bits of one element."""
-    return UOp(Op.CONST, arg=ConstArg(int(to_bits(value.reshape(1))[0]), dtype))
+    return UOp(Op.CONST, arg=args.ConstArg(int(to_bits(value.reshape(1))[0]), dtype))
 
 
-def buffer(slot: int, shape: Iterable[int], dtype: DType, device: Device = None) -> UOp:
-    return UOp(Op.BUFFER, dims(shape), arg=BufferArg(slot, dtype, device))
+def buffer(slot: int, shape: Iterable[int], dtype: DType, device: args.Device = None) -> UOp:
+    return UOp(Op.BUFFER, dims(shape), arg=args.BufferArg(slot, dtype, device))
 
 
 def cast(u: UOp, dtype: DType) -> UOp:
-    return UOp(Op.CAST, u, arg=DTypeArg(dtype))
+    return UOp(Op.CAST, u, arg=args.DTypeArg(dtype))
 
 
 def bitcast(u: UOp, dtype: DType) -> UOp:
-    return UOp(Op.BITCAST, u, arg=DTypeArg(dtype))
+    return UOp(Op.BITCAST, u, arg=args.DTypeArg(dtype))
 
 
 def reshape(u: UOp, shape: Iterable[int]) -> UOp:
@@ -68,15 +56,15 @@ def copies(u: UOp, n: int) -> UOp:
 
 def replicated(u: UOp, axis: int = 0) -> UOp:
     """Return the one value that all positions along an axis hold."""
-    return UOp(Op.REPLICATED, u, arg=ReplicatedArg((axis,)))
+    return UOp(Op.REPLICATED, u, arg=args.ReplicatedArg((axis,)))
 
 
 def permute(u: UOp, order: Iterable[int]) -> UOp:
-    return UOp(Op.PERMUTE, u, arg=PermuteArg(tuple(order)))
+    return UOp(Op.PERMUTE, u, arg=args.PermuteArg(tuple(order)))
 
 
 def flip(u: UOp, flags: Iterable[bool]) -> UOp:
-    return UOp(Op.FLIP, u, arg=FlipArg(tuple(flags)))
+    return UOp(Op.FLIP, u, arg=args.FlipArg(tuple(flags)))
 
 
 def flip_all(u: UOp) -> UOp:
@@ -88,9 +76,9 @@ def shrink(u: UOp, offset: Iterable[int], sizes: Iterable[int]) -> UOp:
 
 
 def pad(
-    u: UOp, before: Iterable[int], sizes: Iterable[int], fill: PadFill = PadFill.INVALID
+    u: UOp, before: Iterable[int], sizes: Iterable[int], fill: args.PadFill = args.PadFill.INVALID
 ) -> UOp:
-    return UOp(Op.PAD, u, dims(before), dims(sizes), arg=PadArg(fill))
+    return UOp(Op.PAD, u, dims(before), dims(sizes), arg=args.PadArg(fill))
 
 
 def all_true(shape: Shape) -> UOp:
@@ -100,11 +88,11 @@ def all_true(shape: Shape) -> UOp:
 def inside(padded: UOp) -> UOp:
     """Return where a PAD holds elements of its operand: the same PAD of true, with false around."""
     t, *geometry = padded.src
-    return UOp(Op.PAD, all_true(t.shape), *geometry, arg=PadArg(PadFill.ZERO))
+    return UOp(Op.PAD, all_true(t.shape), *geometry, arg=args.PadArg(args.PadFill.ZERO))
 
 
 def fold(op: Op, u: UOp, axes: Iterable[int]) -> UOp:
-    return UOp(Op.REDUCE, u, arg=ReduceArg(op, tuple(axes)))
+    return UOp(Op.REDUCE, u, arg=args.ReduceArg(op, tuple(axes)))
 
 
 def outputs(*values: UOp) -> UOp:
@@ -120,7 +108,7 @@ def call(body: Iterable[UOp], *arguments: UOp) -> list[UOp]:
 
 def member(values: UOp, k: int) -> UOp:
     """Return value k of a TUPLE or FUNCTION."""
-    return UOp(Op.GETTUPLE, values, arg=GetTupleArg(k))
+    return UOp(Op.GETTUPLE, values, arg=args.GetTupleArg(k))
 
 
 def store(target: UOp, value: UOp, *gate: UOp) -> UOp:

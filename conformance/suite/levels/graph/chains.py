@@ -12,13 +12,7 @@ import numpy as np
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
-from uop.conformance.suite.levels.graph.pairs import (
-    LENGTH,
-    Kinds,
-    Plan,
-    just_given,
-    ordinary_first,
-)
+from uop.conformance.suite.levels.graph import pairs
 from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Counts
 from uop.conformance.suite.values import around_ties, draw_special, draw_within, sample
@@ -53,7 +47,7 @@ WIDE = tuple(d for d in INTS if d.bits > 8)
 NARROW = tuple(d for d in INTS if d.bits < 64)
 SIGNED = tuple(d for d in INTS if d.is_signed)
 
-KINDS = Kinds()
+KINDS = pairs.Kinds()
 groups = KINDS.groups
 
 
@@ -69,7 +63,7 @@ def _small(root: UOp, choices: Choices) -> list[dict[int, Array]]:
 
 
 @KINDS.add("affine", (2, 3, 48), INTS, _small)
-def _affine(p: Plan) -> Iterator[UOp]:
+def _affine(p: pairs.Plan) -> Iterator[UOp]:
     """Divide x * k + r and its kin by a number, and compare them with a number or a value.
 
     By such rules compilers simplify addresses. Whether one holds depends on k, on the divisor and
@@ -102,7 +96,7 @@ def _affine(p: Plan) -> Iterator[UOp]:
 
 
 @KINDS.add("shifts", RARELY, INTS)
-def _shifts(p: Plan) -> Iterator[UOp]:
+def _shifts(p: pairs.Plan) -> Iterator[UOp]:
     """Shift x, apply each op with a constant that is a multiple of 2**k, and shift back."""
     x, y = p.inputs(2)
     for op in (Op.ADD, Op.SUB, Op.MUL, Op.XOR, Op.AND, Op.MAX):
@@ -116,11 +110,11 @@ def _shifts(p: Plan) -> Iterator[UOp]:
 
 
 @KINDS.add("filled", USUAL, WIDE)
-def _filled(p: Plan) -> Iterator[UOp]:
+def _filled(p: pairs.Plan) -> Iterator[UOp]:
     """Divide a narrow value times a factor that leaves little room in a wide dtype."""
     dtype = p.dtype
     narrow = next(d for d in INTS if d.kind is dtype.kind and 2 * d.bits == dtype.bits)
-    x = nodes.cast(param(0, (LENGTH,), narrow), dtype)
+    x = nodes.cast(param(0, (pairs.LENGTH,), narrow), dtype)
     most = int(dtype.max) // (int(narrow.max) + 1)
     for op in _divisions(p, p.dtype) or (Op.IDIV,):
         for divisor in p.choices.shuffled((2, *FACTORS, 7, 100)[:: 1 + p.index % 2])[:4]:
@@ -129,7 +123,7 @@ def _filled(p: Plan) -> Iterator[UOp]:
 
 
 @KINDS.add("adjusted", USUAL, SIGNED)
-def _adjusted(p: Plan) -> Iterator[UOp]:
+def _adjusted(p: pairs.Plan) -> Iterator[UOp]:
     """Add the divisor, or 1, to a quotient or a remainder of x where x or the result has a sign."""
     (x,), zero = p.inputs(1), p.const(0)
     for op in _divisions(p, p.dtype) or (Op.MOD,):
@@ -143,8 +137,8 @@ def _adjusted(p: Plan) -> Iterator[UOp]:
             yield UOp(Op.WHERE, other, UOp(Op.ADD, result, step), result)
 
 
-@KINDS.add("view-chains", OFTEN, VALUES, ordinary_first)
-def _view_chains(p: Plan) -> Iterator[UOp]:
+@KINDS.add("view-chains", OFTEN, VALUES, pairs.ordinary_first)
+def _view_chains(p: pairs.Plan) -> Iterator[UOp]:
     """Take views of views, along axes of size 1 too, and fold half of them."""
     for slot, shape in enumerate(((3, 1, 2), (2, 3), (1, 4), (2, 2, 3))):
         for k in range(RESULTS // 4):
@@ -154,7 +148,7 @@ def _view_chains(p: Plan) -> Iterator[UOp]:
             yield _fold(p, u) if k % 2 else u
 
 
-def _view(p: Plan, u: UOp) -> UOp:
+def _view(p: pairs.Plan, u: UOp) -> UOp:
     choices, op, shape = p.choices, p.choices.pick(_views(p)), u.shape
     if op is Op.PERMUTE:
         return nodes.permute(u, choices.shuffled(range(len(shape))))
@@ -183,13 +177,13 @@ def _other_shape(choices: Choices, shape: Shape) -> list[int]:
     return choices.shuffled([*sizes, 1])
 
 
-def _fold(p: Plan, u: UOp) -> UOp:
+def _fold(p: pairs.Plan, u: UOp) -> UOp:
     axes = [k for k in range(len(u.shape)) if p.choices.chance(50)] or [0]
     return nodes.fold(p.choices.pick(p.folds), u, axes)
 
 
-@KINDS.add("folded-constants", OFTEN, VALUES, ordinary_first)
-def _folded_constants(p: Plan) -> Iterator[UOp]:
+@KINDS.add("folded-constants", OFTEN, VALUES, pairs.ordinary_first)
+def _folded_constants(p: pairs.Plan) -> Iterator[UOp]:
     """Fold a constant that is repeated, padded and cut, and add a value that is none."""
     (x,), is_bool = p.inputs(1, (1,)), p.dtype is dtypes.bool
     for number in p.choices.shuffled(range(2, 2 + RESULTS)):
@@ -206,7 +200,7 @@ def _folded_constants(p: Plan) -> Iterator[UOp]:
 
 
 @KINDS.add("bits-between", OFTEN, NUMBERS)
-def _bits_between(p: Plan) -> Iterator[UOp]:
+def _bits_between(p: pairs.Plan) -> Iterator[UOp]:
     """Apply ops to the bits of values, and turn the results back."""
     x, y = p.inputs(2)
     kinds = [d for d in VALUES if d not in (dtypes.bool, dtypes.index, p.dtype)]
@@ -222,7 +216,7 @@ def _bits_between(p: Plan) -> Iterator[UOp]:
 
 
 @KINDS.add("casts-in-folds", RARELY, NUMBERS)
-def _casts_in_folds(p: Plan) -> Iterator[UOp]:
+def _casts_in_folds(p: pairs.Plan) -> Iterator[UOp]:
     """Fold what is cast to a dtype, and cast folds to it: the element that decides may change."""
     kinds = (d for d in VALUES if d not in (p.dtype, dtypes.index))
     # A float outside an integer's range has no value in it.
@@ -235,8 +229,8 @@ def _casts_in_folds(p: Plan) -> Iterator[UOp]:
             yield nodes.cast(nodes.fold(p.choices.pick(FOLDS), x, (1,)), p.dtype)
 
 
-@KINDS.add("idioms", RARELY, NUMBERS, just_given)
-def _idioms(p: Plan) -> Iterator[UOp]:
+@KINDS.add("idioms", RARELY, NUMBERS, pairs.just_given)
+def _idioms(p: pairs.Plan) -> Iterator[UOp]:
     """Use what compilers replace as a whole: select by number, count trues, find the place of the
     largest, and take a variance. Some numbers select nothing, and several elements are the largest.
     """
@@ -262,8 +256,10 @@ def _idioms(p: Plan) -> Iterator[UOp]:
     p.given[1] = sample(draw_within(-2, n), dtypes.int32, (1, count), choices)
 
 
-@KINDS.add("selections", RARELY, NUMBERS, lambda root, choices: ordinary_first(root, choices)[:2])
-def _selections(p: Plan) -> Iterator[UOp]:
+@KINDS.add(
+    "selections", RARELY, NUMBERS, lambda root, choices: pairs.ordinary_first(root, choices)[:2]
+)
+def _selections(p: pairs.Plan) -> Iterator[UOp]:
     """Contract, mask and select, where sizes are equal, so only the order of axes can be wrong.
 
     Operands of contractions have their axes in any order, masks are triangles, elements of one
@@ -299,8 +295,8 @@ def _selections(p: Plan) -> Iterator[UOp]:
     p.given[4] = sample(draw_within(0, n - 1), dtypes.int32, (n,), choices)
 
 
-@KINDS.add("view-pairs", USUAL, MOVED, ordinary_first)
-def _view_pairs(p: Plan) -> Iterator[UOp]:
+@KINDS.add("view-pairs", USUAL, MOVED, pairs.ordinary_first)
+def _view_pairs(p: pairs.Plan) -> Iterator[UOp]:
     """Take each view of each view; those that order elements anew on two shapes."""
     x, y = (param(slot, shape, p.dtype) for slot, shape in enumerate(SHAPES[p.index % 2]))
     for inner, outer in product(_views(p), _views(p)):
@@ -309,8 +305,8 @@ def _view_pairs(p: Plan) -> Iterator[UOp]:
             yield _viewed(p.choices, outer, _viewed(p.choices, inner, u))
 
 
-@KINDS.add("left-out", USUAL, MOVED, ordinary_first)
-def _left_out(p: Plan) -> Iterator[UOp]:
+@KINDS.add("left-out", USUAL, MOVED, pairs.ordinary_first)
+def _left_out(p: pairs.Plan) -> Iterator[UOp]:
     """Store a part that is padded with absent elements, and compute with the buffer after it."""
     n = p.choices.between(2, 4)
     for slot in range(4):
@@ -325,8 +321,8 @@ def _left_out(p: Plan) -> Iterator[UOp]:
             yield nodes.fold(op, nodes.reshape(part, (size, 1)), (1,))
 
 
-@KINDS.add("called-on-views", USUAL, MOVED, ordinary_first)
-def _called_on_views(p: Plan) -> Iterator[UOp]:
+@KINDS.add("called-on-views", USUAL, MOVED, pairs.ordinary_first)
+def _called_on_views(p: pairs.Plan) -> Iterator[UOp]:
     """Call one FUNCTION on a square, its transpose, and both in reverse."""
     n = p.choices.between(2, 4)
     x, y, own, other = p.inputs(4, (n, n))
@@ -360,8 +356,8 @@ def _viewed(choices: Choices, op: Op, u: UOp) -> UOp:
     return nodes.expand(u, (choices.between(2, 3) if n == 1 else n for n in shape))
 
 
-@KINDS.add("unchanged", USUAL, MOVED, ordinary_first)
-def _unchanged(p: Plan) -> Iterator[UOp]:
+@KINDS.add("unchanged", USUAL, MOVED, pairs.ordinary_first)
+def _unchanged(p: pairs.Plan) -> Iterator[UOp]:
     """Multiply squares of which one is a view of itself, fold that view, and transpose it."""
     n = p.choices.between(2, 4)
     x, y = p.inputs(2, (n, n))
@@ -381,8 +377,8 @@ def _unchanged(p: Plan) -> Iterator[UOp]:
         yield nodes.permute(same, (1, 0))
 
 
-@KINDS.add("two-axes", USUAL, MOVED, ordinary_first)
-def _two_axes(p: Plan) -> Iterator[UOp]:
+@KINDS.add("two-axes", USUAL, MOVED, pairs.ordinary_first)
+def _two_axes(p: pairs.Plan) -> Iterator[UOp]:
     """Select along two axes of a cube by data, and fold each two axes, one of them repeated too."""
     n = p.choices.between(3, 4)
     (x,), places = p.inputs(1, (n, n, n)), [param(k, (n,), dtypes.int32) for k in (1, 2)]
@@ -395,8 +391,8 @@ def _two_axes(p: Plan) -> Iterator[UOp]:
         p.given[k] = sample(draw_within(0, n - 1), dtypes.int32, (n,), p.choices)
 
 
-@KINDS.add("long-folds", USUAL, MOVED, ordinary_first)
-def _long_folds(p: Plan) -> Iterator[UOp]:
+@KINDS.add("long-folds", USUAL, MOVED, pairs.ordinary_first)
+def _long_folds(p: pairs.Plan) -> Iterator[UOp]:
     """Take each view of a fold along an axis of more elements than one group of items has."""
     for slot, op in enumerate(p.choices.shuffled(FOLDS)[:3]):
         x = param(slot, (1 + slot % 2, p.choices.between(513, 1100)), p.dtype)
@@ -404,8 +400,8 @@ def _long_folds(p: Plan) -> Iterator[UOp]:
         yield from (_viewed(p.choices, view, row) for view in _views(p))
 
 
-@KINDS.add("centred", (1, 1, 6), NUMBERS, ordinary_first)
-def _centred(p: Plan) -> Iterator[UOp]:
+@KINDS.add("centred", (1, 1, 6), NUMBERS, pairs.ordinary_first)
+def _centred(p: pairs.Plan) -> Iterator[UOp]:
     """Fold what an op gives of each element and a fold of its row."""
     for slot, n in enumerate(p.choices.shuffled(ROWS)):
         x = param(slot, (3, n), p.dtype)
@@ -415,14 +411,14 @@ def _centred(p: Plan) -> Iterator[UOp]:
             yield nodes.fold(outer, UOp(op, *p.choices.shuffled((x, row))), (1,))
 
 
-@KINDS.add("powers", (1, 1, 6), INTS, ordinary_first)
-def _powers(p: Plan) -> Iterator[UOp]:
+@KINDS.add("powers", (1, 1, 6), INTS, pairs.ordinary_first)
+def _powers(p: pairs.Plan) -> Iterator[UOp]:
     """Multiply and divide by 1 << y, which may be the least value of the dtype, and by 3 << y."""
     x, y = p.inputs(2)
     for op in (Op.MUL, *_divisions(p, p.dtype)):
         for number in (1, 3):
             yield UOp(op, x, UOp(Op.SHL, p.const(number), y))
-    p.given[1] = sample(draw_within(0, p.dtype.bits - 1), p.dtype, (LENGTH,), p.choices)
+    p.given[1] = sample(draw_within(0, p.dtype.bits - 1), p.dtype, (pairs.LENGTH,), p.choices)
 
 
 def _at_ends(root: UOp, choices: Choices) -> list[dict[int, Array]]:
@@ -430,21 +426,21 @@ def _at_ends(root: UOp, choices: Choices) -> list[dict[int, Array]]:
     ends: list[dict[int, Array]] = [{}, {}]
     for slot, u in slots_of(root).items():
         low, high = int(u.dtype.min), int(u.dtype.max)
-        ends[0][slot] = np.array(range(high - LENGTH + 1, high + 1), np_dtype(u.dtype))
-        ends[1][slot] = np.array(range(low, low + LENGTH), np_dtype(u.dtype))
-    return [*ends, *ordinary_first(root, choices)[1:]]
+        ends[0][slot] = np.array(range(high - pairs.LENGTH + 1, high + 1), np_dtype(u.dtype))
+        ends[1][slot] = np.array(range(low, low + pairs.LENGTH), np_dtype(u.dtype))
+    return [*ends, *pairs.ordinary_first(root, choices)[1:]]
 
 
 @KINDS.add("divided", (2, 2, 12), INTS, _at_ends)
-def _divided(p: Plan) -> Iterator[UOp]:
+def _divided(p: pairs.Plan) -> Iterator[UOp]:
     """Divide by constants the numbers next to the ends of a dtype, and by some of them any."""
     (x,) = p.inputs(1)
     for divisor in p.choices.shuffled(DIVISORS)[: RESULTS // 2]:
         yield from (UOp(op, x, p.const(divisor)) for op in _divisions(p, p.dtype))
 
 
-@KINDS.add("twice-divided", (2, 2, 12), INTS, ordinary_first)
-def _twice_divided(p: Plan) -> Iterator[UOp]:
+@KINDS.add("twice-divided", (2, 2, 12), INTS, pairs.ordinary_first)
+def _twice_divided(p: pairs.Plan) -> Iterator[UOp]:
     """Divide twice; the product of both constants, or of a quotient, may leave the dtype."""
     (x,), most = p.inputs(1), int(p.dtype.max)
     ops = _divisions(p, p.dtype)
@@ -463,7 +459,7 @@ def _beyond_a_byte(root: UOp, choices: Choices) -> list[dict[int, Array]]:
 
 
 @KINDS.add("narrowed", (2, 2, 12), WIDE, _beyond_a_byte)
-def _narrowed(p: Plan) -> Iterator[UOp]:
+def _narrowed(p: pairs.Plan) -> Iterator[UOp]:
     """Compare, divide and select by a wide value of which only the lower bits are kept."""
     x, y = p.inputs(2)
     for narrow in (d for d in INTS if d.bits < p.dtype.bits):
@@ -476,8 +472,8 @@ def _narrowed(p: Plan) -> Iterator[UOp]:
         yield nodes.cast(UOp(Op.ADD, cut, number), p.dtype)
 
 
-@KINDS.add("rounded", (3, 3, 12), (dtypes.float32,), just_given)
-def _rounded(p: Plan) -> Iterator[UOp]:
+@KINDS.add("rounded", (3, 3, 12), (dtypes.float32,), pairs.just_given)
+def _rounded(p: pairs.Plan) -> Iterator[UOp]:
     """Convert to each float what lies around its ties, or the larger of two, and back.
 
     At those points a second rounding shows.
@@ -496,7 +492,7 @@ def _rounded(p: Plan) -> Iterator[UOp]:
 
 
 @KINDS.add("widened-pairs", (2, 3, 12), NARROW)
-def _widened_pairs(p: Plan) -> Iterator[UOp]:
+def _widened_pairs(p: pairs.Plan) -> Iterator[UOp]:
     """Multiply two integers made wider, and make wider the product of narrow ones."""
     x, y = p.inputs(2)
     number = int(p.dtype.max) - p.choices.below(20)
@@ -509,16 +505,16 @@ def _widened_pairs(p: Plan) -> Iterator[UOp]:
         both = UOp(Op.MUL, a, b)
         yield both
         yield UOp(Op.ADD, both, a)
-        yield nodes.fold(Op.ADD, nodes.reshape(both, (LENGTH // 5, 5)), (1,))
+        yield nodes.fold(Op.ADD, nodes.reshape(both, (pairs.LENGTH // 5, 5)), (1,))
         yield UOp(Op.MUL, a, const(number, wide))
         yield UOp(Op.SHL, a, const(count, wide))
         yield nodes.cast(UOp(Op.MUL, x, y), wide)
 
 
-def _views(p: Plan) -> tuple[Op, ...]:
+def _views(p: pairs.Plan) -> tuple[Op, ...]:
     views = (Op.PERMUTE, Op.RESHAPE, Op.SHRINK, Op.PAD, Op.FLIP, Op.EXPAND)
     return p.vocabulary.of(views) or views
 
 
-def _divisions(p: Plan, dtype: DType) -> tuple[Op, ...]:
+def _divisions(p: pairs.Plan, dtype: DType) -> tuple[Op, ...]:
     return p.vocabulary.of((*FLOOR_DIVISIONS, Op.CDIV, Op.CMOD), dtype)

@@ -8,15 +8,7 @@ from math import prod
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
-from uop.conformance.suite.levels.graph.growth import (
-    Growth,
-    GrowthStep,
-    is_long,
-    is_narrow,
-    is_narrow_number,
-    is_number,
-    on_candidate,
-)
+from uop.conformance.suite.levels.graph import growth
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.conformance.suite.levels.op.movement import random_offset
 from uop.spec.args import PadFill
@@ -31,7 +23,7 @@ CALLED = (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)
 SMALL_DIVISOR = 100
 
 
-def folds(g: Growth) -> tuple[Op, ...]:
+def folds(g: growth.Growth) -> tuple[Op, ...]:
     return g.vocabulary.of(FOLDS) or FOLDS
 
 
@@ -40,13 +32,13 @@ def either_way(choices: Choices, a: UOp, b: UOp) -> tuple[UOp, UOp]:
     return (a, b) if choices.chance(50) else (b, a)
 
 
-@on_candidate(lambda g, v: bool(g.vocabulary.on(v.dtype).unary))
-def unary(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(lambda g, v: bool(g.vocabulary.on(v.dtype).unary))
+def unary(g: growth.Growth, u: UOp) -> UOp | None:
     return UOp(g.choices.pick(g.vocabulary.on(u.dtype).unary), u)
 
 
-@on_candidate(lambda g, v: bool(g.vocabulary.on(v.dtype).binary))
-def binary(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(lambda g, v: bool(g.vocabulary.on(v.dtype).binary))
+def binary(g: growth.Growth, u: UOp) -> UOp | None:
     """Apply an op to two operands, either way round; most divisors and shift counts are valid."""
     op = g.choices.pick(g.vocabulary.on(u.dtype).binary)
     is_partial = DECLARATIONS[op].is_partial
@@ -60,7 +52,7 @@ def binary(g: Growth, u: UOp) -> UOp | None:
     return UOp(op, other, u) if g.choices.chance(40) else UOp(op, u, other)
 
 
-def guarded(g: Growth, op: Op, other: UOp) -> UOp:
+def guarded(g: growth.Growth, op: Op, other: UOp) -> UOp:
     """Return a divisor that is not zero, or a count below the width; a CONST where that is long."""
     if not g.vocabulary.has(Op.OR, Op.AND):
         most = other.dtype.bits - 1 if DECLARATIONS[op].is_shift else SMALL_DIVISOR
@@ -70,8 +62,8 @@ def guarded(g: Growth, op: Op, other: UOp) -> UOp:
     return UOp(Op.AND, other, const(other.dtype.bits - 1, other.dtype))
 
 
-@on_candidate(is_number)
-def ternary(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(growth.is_number)
+def ternary(g: growth.Growth, u: UOp) -> UOp | None:
     """Build a * b + c: as one op, or as two that must not be contracted."""
     b, c = g.take_like(u), g.take_like(u)
     sums = g.vocabulary.of((Op.ADD, Op.SUB))
@@ -80,8 +72,8 @@ def ternary(g: Growth, u: UOp) -> UOp | None:
     return UOp(g.choices.pick(sums), UOp(Op.MUL, u, b), c)
 
 
-@on_candidate(lambda g, v: v.dtype.is_float and not g.width(v))
-def transcendental(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(lambda g, v: v.dtype.is_float and not g.width(v))
+def transcendental(g: growth.Growth, u: UOp) -> UOp | None:
     """Apply an op with a budget, to operands whose sets are single."""
     ops = g.vocabulary.on(u.dtype)
     if ops.unary_wide and (g.choices.chance(60) or not ops.binary_wide):
@@ -91,13 +83,13 @@ def transcendental(g: Growth, u: UOp) -> UOp | None:
     return UOp(g.choices.pick(ops.binary_wide), u, g.take_like(u, exact=True))
 
 
-@on_candidate(lambda g, v: not g.width(v) and bool(g.vocabulary.on(v.dtype).comparisons))
-def compare(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(lambda g, v: not g.width(v) and bool(g.vocabulary.on(v.dtype).comparisons))
+def compare(g: growth.Growth, u: UOp) -> UOp | None:
     return UOp(g.choices.pick(g.vocabulary.on(u.dtype).comparisons), u, g.take_like(u, exact=True))
 
 
-@on_candidate(is_number)
-def select(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(growth.is_number)
+def select(g: growth.Growth, u: UOp) -> UOp | None:
     """Build a WHERE by a candidate, or by a comparison that is made for it."""
     condition = g.take(lambda v: v.dtype is dtypes.bool and not g.width(v))
     if condition is None or g.choices.chance(30):
@@ -108,8 +100,8 @@ def select(g: Growth, u: UOp) -> UOp | None:
     return UOp(Op.WHERE, condition, *either_way(g.choices, u, other))
 
 
-@on_candidate(is_narrow)
-def convert(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(growth.is_narrow)
+def convert(g: growth.Growth, u: UOp) -> UOp | None:
     """Convert to another dtype of the palette; most floats fit into their integers."""
     targets = g.vocabulary.of_dtypes((*g.palette, dtypes.bool))
     others = [d for d in targets if d is not u.dtype]
@@ -121,7 +113,7 @@ def convert(g: Growth, u: UOp) -> UOp | None:
     return nodes.cast(u, target)
 
 
-def fitting(g: Growth, u: UOp, target: DType) -> UOp:
+def fitting(g: growth.Growth, u: UOp, target: DType) -> UOp:
     """Return u where it fits into the integer dtype, else 1; a NaN does not fit."""
     low, high = _bounds(u.dtype, target)
     above = UOp(Op.CMPLT, const(low, u.dtype), u)
@@ -139,8 +131,8 @@ def _bounds(source: DType, target: DType) -> tuple[int, int]:
     return (-high if target.is_signed else -1), high
 
 
-@on_candidate(lambda g, v: v.dtype.bits > 1 and not g.width(v))
-def reinterpret(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(lambda g, v: v.dtype.bits > 1 and not g.width(v))
+def reinterpret(g: growth.Growth, u: UOp) -> UOp | None:
     """Bitcast to a dtype of the same size; or to a smaller one, apply an op, and return."""
     kinds = g.vocabulary.of_dtypes(VALUES)
     equal = [d for d in kinds if _has_bits(d, u.dtype.itemsize) and d is not u.dtype]
@@ -157,8 +149,8 @@ def _has_bits(dtype: DType, itemsize: int) -> bool:
     return dtype.itemsize == itemsize and dtype.kind not in (Kind.BOOL, Kind.INDEX)
 
 
-@on_candidate(lambda g, v: bool(v.shape) and v.dtype is not dtypes.bool and not g.width(v))
-def padded(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(lambda g, v: bool(v.shape) and v.dtype is not dtypes.bool and not g.width(v))
+def padded(g: growth.Growth, u: UOp) -> UOp | None:
     """Pad, apply an op that does not keep zero, and remove the absent elements again."""
     fill = g.choices.pick((PadFill.INVALID, PadFill.ZERO))
     before = [g.choices.below(3) for _ in u.shape]
@@ -180,8 +172,8 @@ def padded(g: Growth, u: UOp) -> UOp | None:
     return nodes.shrink(changed, random_offset(g.choices, u.shape, sizes), u.shape)
 
 
-@on_candidate(lambda g, v: any(s > 1 for s in v.shape) and not g.width(v))
-def reduce(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(lambda g, v: any(s > 1 for s in v.shape) and not g.width(v))
+def reduce(g: growth.Growth, u: UOp) -> UOp | None:
     """Fold some axes; a float sum has a wide accepted set, so its folds are short."""
     axes = tuple(k for k, _ in enumerate(u.shape) if g.choices.chance(50))
     op = g.choices.pick(folds(g))
@@ -192,8 +184,8 @@ def reduce(g: Growth, u: UOp) -> UOp | None:
     return nodes.fold(op, u, axes)
 
 
-@on_candidate(lambda g, v: bool(v.shape) and v.shape[0] > 1)
-def gather(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(lambda g, v: bool(v.shape) and v.shape[0] > 1)
+def gather(g: growth.Growth, u: UOp) -> UOp | None:
     """Apply an INDEX by a constant, or by integers that a MOD keeps in bounds."""
     n = u.shape[0]
     if g.choices.chance(30):
@@ -207,7 +199,7 @@ def gather(g: Growth, u: UOp) -> UOp | None:
     return UOp(Op.INDEX, u, UOp(Op.MOD, at, const(n, index_dtype)))
 
 
-def gated(g: Growth) -> UOp | None:
+def gated(g: growth.Growth) -> UOp | None:
     """Build a LOAD with alt where a gate is false."""
     u = g.take(lambda v: v.shape == g.base)
     alt = g.take(lambda v: _pairs(u, v, g.base))
@@ -223,14 +215,14 @@ def _pairs(u: UOp | None, v: UOp, base: Shape) -> bool:
     return u is not None and v is not u and v.dtype is u.dtype and v.shape == base
 
 
-@on_candidate(lambda g, v: True)
-def copied(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(lambda g, v: True)
+def copied(g: growth.Growth, u: UOp) -> UOp | None:
     """Add a marker, or a LOAD, which the compiler may give memory of its own."""
     ops = g.vocabulary.of((Op.CONTIGUOUS, Op.LOAD, Op.DETACH, Op.CONTIGUOUSBACKWARD))
     return UOp(g.choices.pick(ops), u) if ops else None
 
 
-def joined(g: Growth) -> UOp | None:
+def joined(g: growth.Growth) -> UOp | None:
     """Build a STACK of two values, then fold it or take one of them."""
     u = g.take(lambda v: v.shape == g.base)
     other = g.take(lambda v: _pairs(u, v, g.base))
@@ -242,8 +234,8 @@ def joined(g: Growth) -> UOp | None:
     return nodes.reshape(nodes.fold(g.choices.pick(folds(g)), both, (0,)), g.base)
 
 
-@on_candidate(is_number)
-def called(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(growth.is_number)
+def called(g: growth.Growth, u: UOp) -> UOp | None:
     """Build a FUNCTION of two candidates, one of whose results is used."""
     other = g.take_like(u)
     a, b = param(0, u.shape, u.dtype), param(1, other.shape, u.dtype)
@@ -263,8 +255,8 @@ def called(g: Growth, u: UOp) -> UOp | None:
     return result
 
 
-@on_candidate(is_long)
-def view(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(growth.is_long)
+def view(g: growth.Growth, u: UOp) -> UOp | None:
     """Move a value and keep its shape: FLIP, a shift by PAD and SHRINK, another shape and back."""
     views = [(view, weight) for view, weight, ops in VIEWS if g.vocabulary.has(*ops)]
     return g.choices.weighted(views)(g.choices, u) if views else None
@@ -349,8 +341,8 @@ VIEWS: tuple[tuple[Callable[[Choices, UOp], UOp], int, tuple[Op, ...]], ...] = (
 LONGEST_CHAIN = 4
 
 
-@on_candidate(lambda g, v: bool(v.shape) and not g.width(v))
-def absent(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(lambda g, v: bool(v.shape) and not g.width(v))
+def absent(g: growth.Growth, u: UOp) -> UOp | None:
     """Build a PAD with absent elements, an op or two on it in any operand, and a consumer."""
     before = [g.choices.below(3) for _ in u.shape]
     sizes = [b + s + g.choices.between(int(not b), 2) for b, s in zip(before, u.shape, strict=True)]
@@ -370,7 +362,7 @@ def absent(g: Growth, u: UOp) -> UOp | None:
     return nodes.shrink(result, offset, shape)
 
 
-def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
+def _changed(g: growth.Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
     """Apply an op to absent elements; its other operands may be absent elsewhere."""
     dtype, kind = value.dtype, g.choices.below(9)
     ops = g.vocabulary.on(dtype)
@@ -396,7 +388,7 @@ def _changed(g: Growth, value: UOp, u: UOp, before: list[int]) -> UOp:
     return UOp(op, *either_way(g.choices, value, other))
 
 
-def _other(g: Growth, value: UOp, u: UOp) -> UOp:
+def _other(g: growth.Growth, value: UOp, u: UOp) -> UOp:
     """Return another operand: a constant, or a value with or without absent elements."""
     kind = g.choices.below(3)
     if kind == 0:
@@ -408,17 +400,17 @@ def _other(g: Growth, value: UOp, u: UOp) -> UOp:
     return nodes.pad(g.input(value.dtype, u.shape), moved, value.shape, fill)
 
 
-def _folded(g: Growth, value: UOp, padded: UOp) -> UOp:
+def _folded(g: growth.Growth, value: UOp, padded: UOp) -> UOp:
     """Fold without the absent elements; floats are not summed, because they may cancel."""
     op = Op.MAX if value.dtype.is_float else g.choices.pick(folds(g))
     return nodes.fold(op, value, (g.choices.below(len(value.shape)),))
 
 
-def _selected(g: Growth, value: UOp, padded: UOp) -> UOp:
+def _selected(g: growth.Growth, value: UOp, padded: UOp) -> UOp:
     return UOp(Op.WHERE, _present(value, padded), value, g.input(value.dtype, value.shape))
 
 
-def _loaded(g: Growth, value: UOp, padded: UOp) -> UOp:
+def _loaded(g: growth.Growth, value: UOp, padded: UOp) -> UOp:
     """Load under a gate, whose absent elements count as false."""
     other, alt = (g.input(padded.dtype, value.shape) for _ in range(2))
     if value.dtype is dtypes.bool:
@@ -426,7 +418,7 @@ def _loaded(g: Growth, value: UOp, padded: UOp) -> UOp:
     return UOp(Op.LOAD, value, g.input(value.dtype, value.shape), _present(value, padded))
 
 
-def _stored(g: Growth, value: UOp, padded: UOp) -> UOp:
+def _stored(g: growth.Growth, value: UOp, padded: UOp) -> UOp:
     """Store into a buffer, which stays as it was at absent elements."""
     return UOp(Op.LOAD, nodes.after(g.buffer(value.dtype, value.shape), value))
 
@@ -440,8 +432,8 @@ def _present(value: UOp, padded: UOp) -> UOp:
     return present if value.shape == present.shape else nodes.expand(present, value.shape)
 
 
-@on_candidate(is_narrow_number)
-def chain(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(growth.is_narrow_number)
+def chain(g: growth.Growth, u: UOp) -> UOp | None:
     """Convert from dtype to dtype, with ops in between: no step may be dropped or done wider."""
     value = u
     for _ in range(g.choices.between(2, LONGEST_CHAIN)):
@@ -451,7 +443,7 @@ def chain(g: Growth, u: UOp) -> UOp | None:
     return value
 
 
-def _converted(g: Growth, value: UOp) -> UOp:
+def _converted(g: growth.Growth, value: UOp) -> UOp:
     source = value.dtype
     same = [d for d in g.palette if d.itemsize == source.itemsize and d is not source]
     if same and g.choices.chance(30) and source.kind is not Kind.BOOL:
@@ -465,7 +457,7 @@ def _converted(g: Growth, value: UOp) -> UOp:
     return nodes.cast(value, target)
 
 
-def _with_constant(g: Growth, value: UOp) -> UOp:
+def _with_constant(g: growth.Growth, value: UOp) -> UOp:
     op = g.choices.pick(g.vocabulary.on(value.dtype).binary or FOLDS)
     constant = g.constant(value.dtype)
     if DECLARATIONS[op].is_partial:
@@ -473,8 +465,8 @@ def _with_constant(g: Growth, value: UOp) -> UOp:
     return UOp(op, *either_way(g.choices, value, constant))
 
 
-@on_candidate(is_narrow_number)
-def with_constants(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(growth.is_narrow_number)
+def with_constants(g: growth.Growth, u: UOp) -> UOp | None:
     """Use constants with a value: twice in one op, in a comparison, as a branch, or all of it."""
     kind, first, second = g.choices.below(5), g.constant(u.dtype), g.constant(u.dtype)
     # A compiler may merge these, with both constants, into one.
@@ -496,11 +488,11 @@ def with_constants(g: Growth, u: UOp) -> UOp | None:
     return UOp(op, *either_way(g.choices, UOp(op, u, first), second))
 
 
-def aimed(declaration: OpDef, dtype: DType) -> GrowthStep:
+def aimed(declaration: OpDef, dtype: DType) -> growth.GrowthStep:
     """Return a step that puts one op on values of one dtype, or on an input if there is none."""
     dts = operand_dtypes(declaration, dtype)
 
-    def step(g: Growth) -> UOp | None:
+    def step(g: growth.Growth) -> UOp | None:
         operands: list[UOp] = []
         for d in dts:
             like = g.take(lambda v, d=d: v.dtype is d and not g.width(v))  # type: ignore[misc]

@@ -14,6 +14,7 @@ import numpy as np
 
 from uop.conformance.suite.case import Batch, Twin
 from uop.conformance.suite.choices import Choices
+from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.functions import outlined
 from uop.conformance.suite.levels.graph.growth import Growth
 from uop.conformance.suite.levels.graph.random_graph import (
@@ -25,7 +26,6 @@ from uop.conformance.suite.levels.graph.random_graph import (
 )
 from uop.conformance.suite.levels.graph.steps import CALLED
 from uop.conformance.suite.levels.group import Counts, Generated, Group, group
-from uop.conformance.suite.levels.nodes import after, bitcast, constant, outputs, reshape
 from uop.conformance.suite.levels.op import elementwise
 from uop.conformance.suite.values import draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
@@ -82,9 +82,9 @@ def _split(way: Way, home: DType, flavour: Flavour, choices: Choices, index: int
     growth, root = _grown(home, flavour, choices)
     if way is stored and any(u.op is Op.BITCAST for u in outside(root)):
         way = loaded  # BITCAST takes no place in memory.
-    nodes = [u for u in outside(root) if u in growth.known and u.data_src]
+    values = [u for u in outside(root) if u in growth.known and u.data_src]
     # An absent element leaves a buffer as it was, and nothing was written there before.
-    whole = [u for u in nodes if way is copied or growth.value(u).invalid is None]
+    whole = [u for u in values if way is copied or growth.value(u).invalid is None]
     data = _twice(growth, root)
     twins = [
         Twin(f"with {u.op.name} in memory", replaced(root, {u: way(growth, u)}), data)
@@ -103,7 +103,7 @@ def copied(growth: Growth, u: UOp) -> UOp:
 
 def stored(growth: Growth, u: UOp) -> UOp:
     """Return the buffer after the value is stored to it."""
-    return after(growth.blank(u.dtype, u.shape), u)
+    return nodes.after(growth.blank(u.dtype, u.shape), u)
 
 
 def loaded(growth: Growth, u: UOp) -> UOp:
@@ -123,25 +123,25 @@ def _every(growth: Growth, root: UOp, way: Way, split: set[UOp]) -> UOp:
 def _constants(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
     """Write each input in turn, then all of them, into the program as constants."""
     growth, root = _grown(home, flavour, choices)
-    batches = _twice(growth, root)
-    data = batches[0].inputs
+    every = _twice(growth, root)
+    data = every[0].inputs
     literals = {u: literal(data[slot_of(u)], u.dtype) for u in outside(root) if u.op is Op.PARAM}
     twins = [
-        _without(f"with input {slot_of(u)} constant", root, batches[0], {u: value})
+        _without(f"with input {slot_of(u)} constant", root, every[0], {u: value})
         for u, value in literals.items()
     ]
     if len(literals) > 1:
-        twins.append(_without("with every input constant", root, batches[0], literals))
-    return Generated(root, batches, twins=tuple(twins))
+        twins.append(_without("with every input constant", root, every[0], literals))
+    return Generated(root, every, twins=tuple(twins))
 
 
 def literal(data: Array, dtype: DType) -> UOp:
     """Return a value of these bits without an input: a STACK of CONSTs, or bytes if it is large."""
     if data.size > MOST_LISTED and dtype.kind is not Kind.INDEX:
         raw = UOp(Op.BINARY, arg=BinaryArg(np.ascontiguousarray(data).tobytes()))
-        return reshape(bitcast(raw, dtype), data.shape)
-    members = [constant(value, dtype) for value in data.reshape(-1)]
-    return reshape(UOp(Op.STACK, *members), data.shape) if data.shape else members[0]
+        return nodes.reshape(nodes.bitcast(raw, dtype), data.shape)
+    members = [nodes.constant(value, dtype) for value in data.reshape(-1)]
+    return nodes.reshape(UOp(Op.STACK, *members), data.shape) if data.shape else members[0]
 
 
 def _without(name: str, root: UOp, batch: Batch, literals: Mapping[UOp, UOp]) -> Twin:
@@ -166,17 +166,17 @@ def _decomposed_op(op: Op, dtype: DType, choices: Choices, index: int) -> Genera
         elementwise.on_inputs(op, dts, n),
         elementwise.samples(op, draw_ordinary, dts, n, choices),
     )
-    batches = tuple(Batch(dict(enumerate(data))) for data in (columns, ordinary))
-    return _twins(root, batches, {"decomposed": elementwise.decomposed(root)})
+    every = tuple(Batch(dict(enumerate(data))) for data in (columns, ordinary))
+    return _twins(root, every, {"decomposed": elementwise.decomposed(root)})
 
 
 def _called(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
     """Build a graph and, as its twin, the same with parts that FUNCTIONs compute."""
     growth, _ = _grown(home, flavour, choices)
-    root = outputs(*(inlined(u) for u in growth.outputs()))
+    root = nodes.outputs(*(inlined(u) for u in growth.outputs()))
     data = _twice(growth, root)
     called = {
-        f"with FUNCTIONs {depth} deep": outputs(*outlined(choices, root.src, depth))
+        f"with FUNCTIONs {depth} deep": nodes.outputs(*outlined(choices, root.src, depth))
         for depth in (1, 2)
     }
     return _twins(root, data, called)
@@ -188,16 +188,14 @@ def _editions(home: DType, flavour: Flavour, choices: Choices, index: int) -> Ge
     Roots are values only: an edition may know a buffer by its size, which makes outputs flat.
     """
     growth, _ = _grown(home, flavour, choices)
-    root = outputs(*growth.outputs())
+    root = nodes.outputs(*growth.outputs())
     read = ((edition, _read_back(root, edition)) for edition in EDITIONS)
     twins = {f"in the words of {edition}": u for edition, u in read if u is not None}
     return _twins(root, _twice(growth, root), twins)
 
 
-def _twins(root: UOp, batches: tuple[Batch, ...], twins: Mapping[str, UOp]) -> Generated:
-    return Generated(
-        root, batches, twins=tuple(Twin(name, u, batches) for name, u in twins.items())
-    )
+def _twins(root: UOp, data: tuple[Batch, ...], twins: Mapping[str, UOp]) -> Generated:
+    return Generated(root, data, twins=tuple(Twin(name, u, data) for name, u in twins.items()))
 
 
 def _read_back(root: UOp, edition: str) -> UOp | None:

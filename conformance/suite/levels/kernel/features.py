@@ -8,6 +8,7 @@ from math import gcd, prod
 
 import numpy as np
 
+from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import (
     Args,
@@ -38,14 +39,6 @@ from uop.conformance.suite.levels.kernel.scalar import (
     with_contents,
 )
 from uop.conformance.suite.levels.nodes import cast, store
-from uop.conformance.suite.values import (
-    draw_bits,
-    draw_mixed,
-    draw_ordinary,
-    draw_positive,
-    draw_within,
-    sample,
-)
 from uop.interpreter.kernel.fragments import SHAPES
 from uop.interpreter.kernel.schedule import bound
 from uop.interpreter.numeric.storage import np_dtype
@@ -125,7 +118,7 @@ def atomic_sums(dtype: DType, choices: Choices, index: int) -> Generated:
     _gated(choices, listing, g, add, choices.between(0, MOST_DEEP))
     if choices.chance(30):
         listing.do(UOp(Op.ATOMICADD, target.at(index_const(0)), const(1, dtype)))
-    draws = (draw_positive, draw_positive if dtype.is_float else draw_bits)
+    draws = (values.draw_positive, values.draw_positive if dtype.is_float else values.draw_bits)
     return with_data(launch(listing.body, *memories), choices, *draws)
 
 
@@ -140,7 +133,7 @@ def atomic_constants(dtype: DType, choices: Choices, index: int) -> Generated:
         listing.do(UOp(Op.ATOMICADD, target.at(place), const(number, dtype)))
     with listing.each(loop(0, choices.between(2, 5))):
         listing.do(UOp(Op.ATOMICADD, target.at(places[0]), const(each, dtype)))
-    return with_data(launch(listing.body, target), choices, draw_within(0, 9))
+    return with_data(launch(listing.body, target), choices, values.draw_within(0, 9))
 
 
 def _gated(choices: Choices, listing: Listing, g: UOp, effect: UOp, depth: int) -> None:
@@ -163,8 +156,10 @@ def distances(dtype: DType, choices: Choices, index: int) -> Generated:
     places = [modulo(plus(g, choices.below(n)), n) for _ in range(2)]
     addresses = (UOp(Op.GETADDR, source.at(i), arg=GetAddrArg("GPU")) for i in places)
     body = UOp(Op.SINK, target.store(g, UOp(Op.SUB, *addresses)))
-    blank = draw_bits(dtypes.uint64, count, 0).astype(np_dtype(dtypes.uint64))
-    return program(launch(body, *memories), [blank, sample(draw_bits, dtype, n, choices)])
+    blank = values.draw_bits(dtypes.uint64, count, 0).astype(np_dtype(dtypes.uint64))
+    return program(
+        launch(body, *memories), [blank, values.sample(values.draw_bits, dtype, n, choices)]
+    )
 
 
 def named(choices: Choices, index: int) -> Generated:
@@ -176,7 +171,7 @@ def named(choices: Choices, index: int) -> Generated:
         places = (modulo(plus(g, choices.below(n)), n) for _ in range(arity))
         value = UOp(Op.INS, *(source.load(i) for i in places), arg=InsArg(name, dtype))
         stores.append(target.store(plus(g, k * n), value))
-    data = {1: sample(draw_mixed, dtype, n, choices)}
+    data = {1: values.sample(values.draw_mixed, dtype, n, choices)}
     return program(launch(UOp(Op.SINK, *stores), *memories), data)
 
 
@@ -193,7 +188,7 @@ def matrices(arg: WmmaArg, choices: Choices, index: int) -> Generated:
     value = UOp(Op.WMMA, *fragments, arg=arg)
     listing.do(target.store(_fragment(lane, target.count), value))
     batches = (
-        {s.slot: sample(draw_ordinary, s.dtype, s.count, choices) for s in sources}
+        {s.slot: values.sample(values.draw_ordinary, s.dtype, s.count, choices) for s in sources}
         for _ in range(2)
     )
     return program(launch(listing.body, target, *sources), *batches)
@@ -281,12 +276,12 @@ def _counter(n: int, index: int) -> UOp:
 
 
 def _results(
-    i: UOp, values: Sequence[UOp], dtype: DType, choices: Choices, *sources: Memory
+    i: UOp, stored: Sequence[UOp], dtype: DType, choices: Choices, *sources: Memory
 ) -> Generated:
     """Return a kernel that stores the values of each iteration of a loop, or of each item."""
-    target, each = Memory(0, bound(i) * len(values), dtype), len(values)
+    target, each = Memory(0, bound(i) * len(stored), dtype), len(stored)
     places = (target.at(plus(times(i, each), k)) for k in range(each))
-    effects = UOp(Op.GROUP, *map(store, places, values))
+    effects = UOp(Op.GROUP, *map(store, places, stored))
     body = UOp(Op.SINK, UOp(Op.END, effects, i) if i.op is Op.RANGE else effects)
     return with_contents(launch(body, target, *sources), choices)
 
@@ -368,7 +363,7 @@ def positions(dtype: DType, choices: Choices, index: int) -> Generated:
         value = Memory(1, most, dtype).load(one)
         body = UOp(Op.SINK, Memory(0, most, dtype).store(other, value))
         calls.append(UOp(Op.CALL, body, target.argument, source.argument))
-    return with_data(UOp(Op.SINK, *calls), choices, draw_bits)
+    return with_data(UOp(Op.SINK, *calls), choices, values.draw_bits)
 
 
 def _copy(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -383,7 +378,7 @@ def _copy(dtype: DType, choices: Choices, index: int) -> Generated:
     value = UOp(Op.LOAD, source.at(plus(g, 0)), alt, inside)
     gates = (UOp(Op.CMPNE, place, index_const(choices.below(n))),) if choices.chance(50) else ()
     body = UOp(Op.SINK, target.store(place, value, *gates))
-    return with_data(launch(body, *memories), choices, draw_bits)
+    return with_data(launch(body, *memories), choices, values.draw_bits)
 
 
 def branches(dtype: DType, choices: Choices, index: int) -> Generated:

@@ -10,13 +10,6 @@ from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import bitcast, cast, constant, outputs
-from uop.conformance.suite.values import (
-    around_ties,
-    draw_mixed,
-    draw_ordinary,
-    draw_positive,
-    sample,
-)
 from uop.interpreter.numeric.storage import BITS, Array, from_bits, np_dtype
 from uop.spec.dtype import DTYPES, FLOATS, VALUES, DType, Kind, dtypes
 from uop.spec.ops.names import Op
@@ -62,9 +55,9 @@ def _cast_edges(source: DType, target: DType, choices: Choices, index: int) -> G
 
     One constant of a float is not an integer: rounding and truncation differ on it.
     """
-    edges, ties = values.specials(source), around_ties(source, target)
+    edges, ties = values.specials(source), values.around_ties(source, target)
     n = max(len(edges), len(ties))
-    batches = [np.resize(edges, n), sample(draw_mixed, source, n, choices)]
+    batches = [np.resize(edges, n), values.sample(values.draw_mixed, source, n, choices)]
     if len(ties):
         batches.append(np.resize(ties, n))
     if source.is_float and target.is_int:
@@ -81,14 +74,16 @@ def _cast_edges(source: DType, target: DType, choices: Choices, index: int) -> G
 
 def _fitting(source: DType, target: DType, n: int, choices: Choices) -> Array:
     """Return ordinary floats, positive where the target has no sign."""
-    return sample(draw_ordinary if target.is_signed else draw_positive, source, n, choices)
+    return values.sample(
+        values.draw_ordinary if target.is_signed else values.draw_positive, source, n, choices
+    )
 
 
 def _cast_chain(source: DType, target: DType, choices: Choices, index: int) -> Generated:
     """Convert to a second dtype and back: no round trip may be dropped."""
-    ties = around_ties(source, target)
+    ties = values.around_ties(source, target)
     n = max(65, len(ties))
-    data = sample(draw_ordinary, source, n, choices)
+    data = values.sample(values.draw_ordinary, source, n, choices)
     if source.is_float and not target.is_float:
         data = _fitting(source, target, n, choices)
     first = cast(param(0, (n,), source), target)

@@ -12,14 +12,6 @@ from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import OF_ALL, Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import constant, outputs
-from uop.conformance.suite.values import (
-    SECOND,
-    close_to_bounds,
-    draw_mixed,
-    draw_ordinary,
-    draw_positive,
-    sample,
-)
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
 from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.errors import InvalidError
@@ -113,16 +105,19 @@ def on_inputs(op: Op, dts: DTypes, n: int) -> UOp:
 
 def samples(op: Op, draw: values.Draw, dts: DTypes, n: int, choices: Choices) -> list[Array]:
     """Return random columns on which the op has a meaning."""
-    return guarded(op, dts, [sample(draw, d, n, choices) for d in dts])
+    return guarded(op, dts, [values.sample(draw, d, n, choices) for d in dts])
 
 
 def _edges(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
     """Use all combinations of special values, then as many mixed and ordinary ones."""
     edges = edge_columns(op, dts) if index == 0 else all_edge_columns(op, dts)
     n = len(edges[0])
-    batches = [edges, *(samples(op, d, dts, n, choices) for d in (draw_mixed, draw_ordinary))]
-    if op in SECOND and dts[0].is_float:
-        batches.append([np.resize(c, n) for c in close_to_bounds(op, dts[0])])
+    batches = [
+        edges,
+        *(samples(op, d, dts, n, choices) for d in (values.draw_mixed, values.draw_ordinary)),
+    ]
+    if op in values.SECOND and dts[0].is_float:
+        batches.append([np.resize(c, n) for c in values.close_to_bounds(op, dts[0])])
     if DECLARATIONS[op].is_division:
         batches.append(_multiples(*batches[-1]))
     return program(on_inputs(op, dts, n), *batches)
@@ -190,7 +185,7 @@ def _shapes(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
     cell = sum(map(ord, op.name + dts[-1].name))
     shapes = SHAPES[(cell + index) % len(SHAPES)][: len(dts)]
     params = _params(dts, shapes)
-    data = [sample(draw_mixed, u.dtype, u.shape, choices) for u in params]
+    data = [values.sample(values.draw_mixed, u.dtype, u.shape, choices) for u in params]
     return program(UOp(op, *params), guarded(op, dts, data))
 
 
@@ -214,8 +209,10 @@ def _constants(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
             results += [UOp(op, *here[:p], params[p], *later[p + 1 :]) for p in places]
     if len(dts) > 1:
         results.append(UOp(op, *here))
-    if op in SECOND:
-        first, second = (constant(c, dts[0]) for c in sample(draw_ordinary, dts[0], 2, choices))
+    if op in values.SECOND:
+        first, second = (
+            constant(c, dts[0]) for c in values.sample(values.draw_ordinary, dts[0], 2, choices)
+        )
         results.append(UOp(op, UOp(op, params[0], first), second))
     return program(outputs(*dict.fromkeys(results)), guarded(op, dts, inputs))
 
@@ -286,7 +283,7 @@ def _twin(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
     """Use the published decomposition of the op as a program of its own."""
     columns = products(op, *(values.sharpest(d, 2) for d in dts))
     n = len(columns[0])
-    data = (samples(op, d, dts, n, choices) for d in (draw_ordinary, draw_positive))
+    data = (samples(op, d, dts, n, choices) for d in (values.draw_ordinary, values.draw_positive))
     return program(decomposed(on_inputs(op, dts, n)), columns, *data)
 
 

@@ -21,13 +21,8 @@ from uop.conformance.suite.levels.group import (
     program,
     with_data,
 )
+from uop.conformance.suite.levels.op import movement
 from uop.conformance.suite.levels.op.memory import MARKERS
-from uop.conformance.suite.levels.op.movement import (
-    random_flip,
-    random_offset,
-    random_permute,
-    random_slice,
-)
 from uop.conformance.suite.levels.op.reduce import largest_last, tame
 from uop.conformance.suite.values import draw_bits, draw_mixed, sample
 from uop.spec.args import PadFill
@@ -129,7 +124,10 @@ def _folded(dtype: DType, shape: Shape, choices: Choices) -> Generated:
 def _moved(dtype: DType, shape: Shape, choices: Choices) -> Generated:
     t = param(0, shape, dtype)
     root = nodes.outputs(
-        *(move(choices, t) for move in (random_permute, random_flip, random_slice))
+        *(
+            move(choices, t)
+            for move in (movement.random_permute, movement.random_flip, movement.random_slice)
+        )
     )
     return with_data(root, choices, draw_bits)
 
@@ -181,7 +179,9 @@ def _shrunk(choices: Choices, shape: Shape, input: Input) -> UOp:
 
 def _padded(choices: Choices, shape: Shape, input: Input) -> UOp:
     inner = tuple(max(s - 1, 0) for s in shape)
-    return nodes.pad(input(inner), random_offset(choices, inner, shape), shape, PadFill.ZERO)
+    return nodes.pad(
+        input(inner), movement.random_offset(choices, inner, shape), shape, PadFill.ZERO
+    )
 
 
 def _folded_once(choices: Choices, shape: Shape, input: Input) -> UOp:
@@ -237,8 +237,8 @@ RESULTS: dict[Op, Result] = {
     Op.EXPAND: _expanded,
     Op.SHRINK: _shrunk,
     Op.PAD: _padded,
-    Op.FLIP: lambda choices, shape, input: random_flip(choices, input(shape)),
-    Op.PERMUTE: lambda choices, shape, input: random_permute(choices, input(shape)),
+    Op.FLIP: lambda choices, shape, input: movement.random_flip(choices, input(shape)),
+    Op.PERMUTE: lambda choices, shape, input: movement.random_permute(choices, input(shape)),
     Op.REDUCE: _folded_once,
     Op.REPLICATED: _replicated,
     Op.CAST: _cast,
