@@ -120,7 +120,6 @@ SETS_OF_OPS = {
     "uop.conformance.suite.levels.graph.pairs": "ARITHMETIC",
     "uop.conformance.suite.levels.graph.steps": "CALLED FOLDS",
     "uop.conformance.suite.levels.kernel.scalar": "KERNEL_OPS",
-    "uop.conformance.suite.levels.kernel.schedules": "NEEDS",
     "uop.conformance.suite.levels.op.memory": "MARKERS",
     "uop.interpreter.accepted.liberties": "GIVEN_BITS",
     "uop.spec.graph": "AROUND_CALLS LEAVES",

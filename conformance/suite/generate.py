@@ -29,7 +29,7 @@ from uop.conformance.suite.levels.graph import (
 )
 from uop.conformance.suite.levels.group import Build, Counts, Generated, Group, varied
 from uop.conformance.suite.levels.invalid import InvalidGroup
-from uop.conformance.suite.levels.kernel import folds, kernels, rules, schedules
+from uop.conformance.suite.levels.kernel import kernels, rules, schedules
 from uop.conformance.suite.levels.op import (
     absent,
     casts,
@@ -240,7 +240,7 @@ RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     ),
     "twin": (twins.groups,),
     "kernel": (kernels.groups, rules.groups),
-    "schedule": (schedules.groups, folds.groups),
+    "schedule": (schedules.groups,),
     "device": (devices.groups,),
 }
 """By level the functions that make the groups of random programs."""
