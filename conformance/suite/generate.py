@@ -13,8 +13,7 @@ from itertools import zip_longest
 
 from uop.conformance.suite.case import GENERATOR, LEVELS, Case, CaseId, InvalidCase, NoSuchCaseError
 from uop.conformance.suite.choices import Choices, CountedChoices
-from uop.conformance.suite.levels import invalid, written
-from uop.conformance.suite.levels.device import devices
+from uop.conformance.suite.levels import devices, invalid, written
 from uop.conformance.suite.levels.graph import (
     arithmetic,
     chains,

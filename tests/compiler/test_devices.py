@@ -23,7 +23,7 @@ from uop.compiler.stages.callify.devices import on_single_devices
 from uop.conformance.shrink.explain import decomposed
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import cases
-from uop.conformance.suite.levels.device.devices import COLLECTIVES, OF_ONE
+from uop.conformance.suite.levels.devices import COLLECTIVES, OF_ONE
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import (
     BufferArg,

@@ -8,7 +8,7 @@ from uop.conformance.coverage.exercised import AXIS, DEVICE, MIN_MAX, exercised
 from uop.conformance.judging.expected import accepted_on
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import groups
-from uop.conformance.suite.levels.device.devices import groups_of_ops
+from uop.conformance.suite.levels.devices import groups_of_ops
 from uop.conformance.suite.levels.graph.property import groups_of_copies
 from uop.conformance.suite.levels.group import Group
 from uop.interpreter.evaluate import evaluate

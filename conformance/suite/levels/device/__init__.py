@@ -1,1 +1,0 @@
-"""Generate programs on several devices."""
