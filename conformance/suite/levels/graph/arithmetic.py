@@ -12,25 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from uop.conformance.suite import values
+from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.pairs import Kinds, Plan, just_given
 from uop.conformance.suite.levels.group import OF_ALL, Group
-from uop.conformance.suite.levels.nodes import (
-    bitcast,
-    cast,
-    constant,
-    expand,
-    fold,
-    reshape,
-)
 from uop.conformance.suite.levels.op.elementwise import guarded
-from uop.conformance.suite.values import (
-    array,
-    draw_bits,
-    draw_ordinary,
-    draw_special,
-    draw_within,
-    sample,
-)
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.dtype import DTYPES, VALUES, dtypes
 from uop.spec.ops.names import Op
@@ -41,7 +27,7 @@ NARROW = tuple(DTYPES[name] for name in ("uint8", "int8", "uint16", "int16"))
 IN_SMOKE = OF_ALL | {"uint8"}
 ROW = 8
 """The terms of a sum, and the elements that a constant is repeated to."""
-DRAWS = (draw_bits, draw_special, draw_ordinary)
+DRAWS = (values.draw_bits, values.draw_special, values.draw_ordinary)
 """Those of the second operand, which is small in one of three."""
 WITH_BITS = tuple(d for d in VALUES if d not in (dtypes.bool, dtypes.index))
 
@@ -58,15 +44,17 @@ def _of_constants(p: Plan) -> Iterator[UOp]:
     """Apply each op to constants that have a meaning, and convert a repeated one to each dtype."""
     dtype, own = p.dtype, p.vocabulary.on(p.dtype)
     for op in (*own.unary, *own.unary_wide, *own.binary, *own.comparisons):
-        draws = [draw_bits, p.choices.pick(DRAWS)][: len(DECLARATIONS[op].src)]
-        columns = [sample(draw, dtype, 1, p.choices) for draw in draws]
+        draws = [values.draw_bits, p.choices.pick(DRAWS)][: len(DECLARATIONS[op].src)]
+        columns = [values.sample(draw, dtype, 1, p.choices) for draw in draws]
         columns = guarded(op, (dtype,) * len(columns), columns)
-        yield UOp(op, *(constant(c[0], dtype) for c in columns))
-    one = constant(sample(draw_bits, dtype, 1, p.choices)[0], dtype)
-    repeated = expand(reshape(one, (1,)), (ROW,))
-    yield from (cast(repeated, d) for d in p.vocabulary.of_dtypes(VALUES) if d is not dtypes.index)
+        yield UOp(op, *(nodes.constant(c[0], dtype) for c in columns))
+    one = nodes.constant(values.sample(values.draw_bits, dtype, 1, p.choices)[0], dtype)
+    repeated = nodes.expand(nodes.reshape(one, (1,)), (ROW,))
+    yield from (
+        nodes.cast(repeated, d) for d in p.vocabulary.of_dtypes(VALUES) if d is not dtypes.index
+    )
     if dtype is not dtypes.bool:
-        yield from (bitcast(repeated, d) for d in p.vocabulary.of_dtypes(WITH_BITS))
+        yield from (nodes.bitcast(repeated, d) for d in p.vocabulary.of_dtypes(WITH_BITS))
 
 
 @KINDS.add("narrow-indices", (1, 2, 6), tuple(DTYPES[name] for name in IN_SMOKE), just_given)
@@ -77,9 +65,9 @@ def _narrow_indices(p: Plan) -> Iterator[UOp]:
     row, column = (param(slot, (ROW,), narrow) for slot in (1, 2))
     yield UOp(Op.INDEX, table, row)
     yield UOp(Op.INDEX, table, row, column)
-    p.given[0] = sample(draw_bits, p.dtype, shape, p.choices)
+    p.given[0] = values.sample(values.draw_bits, p.dtype, shape, p.choices)
     for slot, n in enumerate(shape, 1):
-        p.given[slot] = sample(draw_within(0, n - 1), narrow, ROW, p.choices)
+        p.given[slot] = values.sample(values.draw_within(0, n - 1), narrow, ROW, p.choices)
 
 
 @KINDS.add("mixed-products", (2, 2, 6), NARROW, just_given)
@@ -87,12 +75,12 @@ def _mixed_products(p: Plan) -> Iterator[UOp]:
     """Multiply rows, and a matrix by another one, most of whose elements are an end."""
     kinds = [p.dtype, *(d for d in p.vocabulary.of_dtypes(NARROW) if d is not p.dtype)]
     for wide in p.vocabulary.of_dtypes((dtypes.int32, dtypes.int64)):
-        x, *others = (cast(param(slot, (ROW, ROW), d), wide) for slot, d in enumerate(kinds))
+        x, *others = (nodes.cast(param(slot, (ROW, ROW), d), wide) for slot, d in enumerate(kinds))
         for y in others:
-            yield fold(Op.ADD, UOp(Op.MUL, x, y), (1,))
-            rows, columns = reshape(x, (ROW, ROW, 1)), reshape(y, (1, ROW, ROW))
-            yield fold(Op.ADD, UOp(Op.MUL, rows, columns), (1,))
+            yield nodes.fold(Op.ADD, UOp(Op.MUL, x, y), (1,))
+            rows, columns = nodes.reshape(x, (ROW, ROW, 1)), nodes.reshape(y, (1, ROW, ROW))
+            yield nodes.fold(Op.ADD, UOp(Op.MUL, rows, columns), (1,))
     for slot, d in enumerate(kinds):
         ends = (int(d.max), int(d.max), int(d.min), p.choices.between(1, 100))
         drawn = (d.encode(p.choices.pick(ends)) for _ in range(ROW * ROW))
-        p.given[slot] = array(d, drawn).reshape(ROW, ROW)
+        p.given[slot] = values.array(d, drawn).reshape(ROW, ROW)

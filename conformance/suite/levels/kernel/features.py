@@ -10,6 +10,7 @@ import numpy as np
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices
+from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import (
     Args,
     Counts,
@@ -42,7 +43,7 @@ from uop.conformance.suite.levels.nodes import cast, store
 from uop.interpreter.kernel.fragments import SHAPES
 from uop.interpreter.kernel.schedule import bound
 from uop.interpreter.numeric.storage import np_dtype
-from uop.spec.args import AddrSpace, GetAddrArg, InsArg, WmmaArg
+from uop.spec.args import AddrSpace, AxisType, GetAddrArg, InsArg, ReduceArg, WmmaArg
 from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.ops.codegen import WARP
 from uop.spec.ops.names import FLOOR_DIVISIONS, Op
@@ -93,6 +94,9 @@ def groups() -> Iterator[Group]:
             # Sums of small floats would be rounded, by the order of the items.
             counts = (int(dtype.bits == 32), int(dtype.bits > 16), 10)
             yield of_op(Op.ATOMICADD, dtype, "constants", counts, atomic_constants, dtype)
+    for dtype in (dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64, dtypes.float32):
+        yield of_op(Op.REDUCE, dtype, "limited", (1, 2, 12), _limited, dtype)
+        yield of_op(Op.ATOMICADD, dtype, "added-in-loops", (1, 2, 12), _added, dtype)
 
 
 def of_op(
@@ -146,6 +150,43 @@ def _gated(choices: Choices, listing: Listing, g: UOp, effect: UOp, depth: int) 
     gate = choices.pick((UOp(Op.CMPLT, g, bound), UOp(Op.CMPLT, turned, bound)))
     with listing.where(gate):
         _gated(choices, listing, g, effect, depth - 1)
+
+
+def _limited(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Fold what lies before, behind or at a limit, which comes from the data and may lie outside of
+    the loop. A compiler that computes the fold without its loop must clamp the limit.
+    """
+    n, items = choices.between(3, 6), choices.between(6, 9)
+    source, limits = Memory(1, n, dtype), Memory(2, items, dtypes.int32)
+    g, r = special("gidx0", items), loop(0, n, AxisType.REDUCE)
+    limit = cast(limits.load(g), dtypes.index)
+    pairs = ((r, limit), (limit, r))
+    tests = [UOp(Op.CMPLT, *pair) for pair in pairs] + [UOp(Op.CMPEQ, *choices.pick(pairs))]
+    few = [const(k, dtype) for k in (0, 1, 2)]
+    folds = []
+    for op in (Op.ADD, choices.pick(FOLDS)):
+        for test in tests:
+            chosen = choices.pick((few[1], few[2], source.load(r)))
+            term = UOp(Op.WHERE, test, chosen, few[0])
+            folds.append(UOp(Op.REDUCE, term, r, arg=ReduceArg(op)))
+    target = Memory(0, items * len(folds), dtype)
+    stores = [target.store(plus(g, k * items), v) for k, v in enumerate(folds)]
+    return with_data(
+        launch(UOp(Op.SINK, *stores), target, source, limits), choices, values.draw_within(-3, 9)
+    )
+
+
+def _added(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Let each item add elements in a loop: to a sum of its own, to one of all, to one by turns."""
+    items, n = choices.between(1, 4), choices.between(2, 5)
+    target, source = Memory(0, items + 1 + n, dtype), Memory(1, items * n, dtype)
+    g, r, listing = special("gidx0", items), loop(0, n), Listing()
+    places = choices.shuffled([g, modulo(g, 1), plus(r, items + 1)])
+    with listing.each(r):
+        element = source.load(UOp(Op.ADD, times(g, n), r))
+        for place in places:
+            listing.do(UOp(Op.ATOMICADD, target.at(place), element))
+    return with_data(launch(listing.body, target, source), choices, values.draw_positive)
 
 
 def distances(dtype: DType, choices: Choices, index: int) -> Generated:

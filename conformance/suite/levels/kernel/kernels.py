@@ -10,7 +10,7 @@ from uop.compiler.pipeline import lower
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.random_graph import Flavour, flavours_in, stored_graph
 from uop.conformance.suite.levels.group import Generated, Group, group, program
-from uop.conformance.suite.levels.kernel import counted, features
+from uop.conformance.suite.levels.kernel import features
 from uop.conformance.suite.levels.kernel.scalar import (
     KERNEL_OPS,
     Listing,
@@ -229,7 +229,6 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in (dtypes.int32, dtypes.float32):
         yield of_op(Op.PROGRAM, dtype, "rendered", (1, 1, 10), _rendered, dtype, vocabulary)
     yield from features.groups()
-    yield from counted.groups()
 
 
 def _lowered(home: DType, flavour: Flavour, stage: str, choices: Choices, index: int) -> Generated:
