@@ -100,16 +100,20 @@ class CompiledBackend:
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
         bundled = len(programs) > 1
         compiled = [self._counted(program, bundled and program.quick) for program in programs]
-        if len(programs) == 1:
-            return [self._alone(compiled[0], programs[0])]
-        jobs = [
-            Job(c, program.batches)
-            for c, program in zip(compiled, programs, strict=True)
-            if isinstance(c, Compiled)
-        ]
-        is_quick = self.quick and programs[0].quick
-        results = iter(run_many(jobs, device=self.quick_device if is_quick else self.device))
-        return [_outcome(next(results)) if isinstance(c, Compiled) else c for c in compiled]
+        if not bundled:
+            return [self._alone(c, program) for c, program in zip(compiled, programs, strict=True)]
+        outcomes: dict[int, Outcome] = {}
+        jobs: dict[Device, dict[int, Job]] = {}
+        for k, (c, program) in enumerate(zip(compiled, programs, strict=True)):
+            if isinstance(c, Problem):
+                outcomes[k] = c
+            else:
+                device = self.quick_device if self.quick and program.quick else self.device
+                jobs.setdefault(device, {})[k] = Job(c, program.batches)
+        for device, some in jobs.items():
+            results = run_many([*some.values()], device=device)
+            outcomes |= zip(some, map(_outcome, results), strict=True)
+        return [outcomes[k] for k in range(len(programs))]
 
     def fired(self) -> Counter[str]:
         """For each rule of the compiler the number of programs it fired in since the last call."""
