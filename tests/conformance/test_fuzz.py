@@ -56,7 +56,7 @@ def test_levels_have_their_shares_and_programs_do_not_repeat() -> None:
 
 def test_each_kind_of_program_comes_before_any_comes_often() -> None:
     for level, most in {
-        "graph": 64,
+        "graph": 72,
         "twin": 100,
         "kernel": 80,
         "schedule": 60,
