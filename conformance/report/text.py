@@ -240,7 +240,7 @@ def adapter_lines(report: Report) -> list[str]:
     untested, summary = report.backend.untested, report.summary
     lines = [f"note: {untested}"] if untested and not summary.unfit else []
     if quick := report.backend.quick:
-        share = f"{OPTIMIZED - 1} of {OPTIMIZED} times that programs come together"
+        share = f"{OPTIMIZED - 1} of {OPTIMIZED} programs that come together"
         lines.append(f"built with {quick}: {share}; what runs alone is built without it")
     if report.options.backend == INTERPRETER:
         share = f"{SENT - 1} of {SENT} programs on one device"

@@ -24,6 +24,7 @@ from uop.conformance.suite.levels.graph import (
     property,
     random_graph,
     rewrites,
+    structures,
     twins,
 )
 from uop.conformance.suite.levels.group import Build, Counts, Generated, Group, varied
@@ -234,7 +235,7 @@ RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "function": (functions.groups,),
     "graph": (
         *(pairs.groups, rewrites.groups, pairs.aliased, arithmetic.groups, ends.groups),
-        *(chains.groups, orders.groups),
+        *(structures.groups, chains.groups, orders.groups),
         random_graph.groups,
     ),
     "twin": (twins.groups,),

@@ -76,7 +76,7 @@ LISTED = (
     *("overlaps", "in-place-alone", "changed-after", "partly-over"),
     *("under-views", "clamped", "idioms", "wraps"),
     *("view-pairs", "left-out", "called-on-views", "powers", "unchanged", "rounded"),
-    *("mixed-products", "narrow-indices"),
+    *("mixed-products", "narrow-indices", "structures", "orders-alone", "read-around"),
 )
 """Groups whose programs are listed; of these the seed chooses the data."""
 

@@ -127,6 +127,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
             yield group("device", op, dtype, "devices", counts, _shards, op, dtype, needs=needs)
         few = (1, 1, 10)
         yield group("device", Op.ALLREDUCE, dtype, "folds", few, _folds, dtype, needs=needs)
+        yield group("device", Op.ALLREDUCE, dtype, "rests", few, _rests, dtype, needs=needs)
         yield group("device", Op.LOAD, dtype, "parts", few, _parts, dtype, needs=needs)
         few, both = (int(dtype is not COLLECTED[-1]), 1, 10), (dtype, vocabulary)
         yield group("device", Op.LOAD, dtype, "turned", few, _turned, *both, needs=needs)
@@ -180,6 +181,18 @@ def _shards(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
     else:
         root = UOp(op, t, arg=LoadArg(choices.pick((on[0], on[-1], "E"))))
     return with_data(root, choices, *DRAWS)
+
+
+def _rests(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Fold rows that the number of devices does not divide, to one of them, another one and all."""
+    n = choices.between(2, MOST_SHARDS)
+    on = devices(n)
+    t = param(0, (n * (n * choices.between(1, 3) + choices.between(1, n - 1)),), dtype, on)
+    targets: tuple[Device, ...] = (on[0], "E", on)
+    args = (AllReduceArg(choices.pick(FOLDS), to) for to in targets)
+    return with_data(
+        nodes.outputs(*(UOp(Op.ALLREDUCE, t, arg=arg) for arg in args)), choices, *DRAWS
+    )
 
 
 def _folds(dtype: DType, choices: Choices, index: int) -> Generated:

@@ -276,10 +276,22 @@ def _temporaries(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
     return _on_data(nodes.outputs(inputs[1], late, values[-2], inputs[0], values[3]), choices)
 
 
+def _read_around(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Combine what a buffer held before a STORE, perhaps a gated one, with what it then holds."""
+    shape = (SIDES[index % len(SIDES)],)
+    own, more = nodes.buffer(0, shape, dtype), param(1, shape, dtype)
+    first, second = choices.shuffled(_exact(vocabulary, dtype))[:2]
+    before = UOp(first, own, more)
+    gate = [param(2, shape, dtypes.bool)] if index % 2 else []
+    done = UOp(Op.AFTER, own, nodes.store(own, before, *gate))
+    return _on_data(nodes.outputs(UOp(second, before, done), UOp(first, done, more)), choices)
+
+
 GROUPS = (
     ("in-place", (1, 3, 12), _in_place),
     ("changed-after", (1, 3, 12), _changed_after),
     ("partly-over", (2, 4, 12), _partly_over),
+    ("read-around", (2, 4, 12), _read_around),
     ("relayed", (1, 4, 40), _relayed),
     ("overwritten", (1, 4, 40), _mixed),
     ("temporaries", (1, 4, 40), _temporaries),

@@ -23,7 +23,7 @@ from uop.conformance.suite.levels.op.elementwise import guarded, rewrite_constan
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import constant as value_of
 from uop.spec.args import ConstArg, PadFill
-from uop.spec.dtype import VALUES, DType, Number, dtypes
+from uop.spec.dtype import INTS, VALUES, DType, Number, dtypes
 from uop.spec.errors import InvalidError
 from uop.spec.ops.names import CONVERSIONS, Op
 from uop.spec.registry import Shape
@@ -317,6 +317,8 @@ COMPOSED: dict[str, Callable[..., UOp]] = {
     "TAIL": lambda u: nodes.shrink(u, (1,) * len(u.shape), (s - 1 for s in u.shape)),
     "TURNED": nodes.flip_all,
     "ROWS": lambda u: nodes.reshape(u, (u.shape[0], prod(u.shape[1:]))),
+    "BITS": lambda u: nodes.bitcast(u, next(d for d in INTS if d.bits == u.dtype.bits)),
 }
 """What has no op of its own: a product of matrices, folds along the second axis, a PAD with absent
-elements, all but the first of each axis, a FLIP of all axes, and two axes made of all."""
+elements, all but the first of each axis, a FLIP of all axes, two axes made of all, and the bits as
+a signed integer."""

@@ -370,6 +370,22 @@ def gates(space: AddrSpace, dtype: DType, choices: Choices, index: int) -> Gener
 in_registers, in_local = (partial(gates, space) for space in (AddrSpace.REG, AddrSpace.LOCAL))
 
 
+def registers(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Hold elements in registers of one size at once, and combine them in pairs."""
+    item, count = special("gidx0", choices.between(2, 5)), 3
+    target, source = Memory(0, count * bound(item), dtype), Memory(1, READ, dtype)
+    place = index_const(0)
+    own = [register(8 + k, choices.pick((1, 1, 2)), dtype) for k in range(count)]
+    elements = (source.load(turned((item,), READ, choices)) for _ in own)
+    filled = [store(at(r, place), u) for r, u in zip(own, elements, strict=True)]
+    held = [load(UOp(Op.AFTER, r, *filled), place) for r in own]
+    stores = [
+        target.store(plus(times(item, count), k), UOp(Op.SUB, held[k], held[k - 1]))
+        for k in range(count)
+    ]
+    return with_contents(launch(UOp(Op.SINK, *stores), target, source), choices)
+
+
 def _on_and_off(item: UOp, element: UOp, choices: Choices) -> list[UOp]:
     """Return gates that are open for no item, for some of them, by data, and for all."""
     items = bound(item)
@@ -485,6 +501,7 @@ DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DT
     (Op.SPECIAL, "axes", axes, USUAL),
     (Op.STORE, "register-gates", in_registers, (dtypes.int32, dtypes.float64, dtypes.int8)),
     (Op.STORE, "local-gates", in_local, (dtypes.uint32, dtypes.float32, dtypes.int64)),
+    (Op.BUFFER, "registers-at-once", registers, (dtypes.int32, dtypes.uint8, dtypes.float64)),
     (Op.IF, "branches", branches, USUAL),
     (Op.IDIV, "affine", affine, (dtypes.int32, dtypes.int64, dtypes.int8)),
     (Op.INDEX, "positions", positions, USUAL),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, product
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices, words
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import Generated, Group, copying, group, program, with_data
+from uop.conformance.suite.levels.kernel.scalar import Memory
 from uop.conformance.suite.levels.op.movement import (
     VIEWS,
     random_flip,
@@ -19,7 +20,7 @@ from uop.conformance.suite.levels.op.movement import (
 )
 from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, draw_special, sample
 from uop.interpreter.numeric.storage import Array
-from uop.spec.args import AxisType, BinaryArg, PadFill, RangeArg
+from uop.spec.args import AxisType, BinaryArg, PadFill, PtrAddArg, RangeArg, Unit
 from uop.spec.dtype import DTYPES, VALUES, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
@@ -210,6 +211,18 @@ def _staged(dtype: DType, choices: Choices, index: int) -> Generated:
     return with_data(UOp(Op.STAGE, element, *loops), choices, draw_ordinary, draw_bits)
 
 
+def _pointers(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Add up two offsets in elements and in bytes, in each order."""
+    memory, found = Memory(0, choices.between(9, 13), dtype), []
+    for units in product(Unit, repeat=2):
+        location = memory.param
+        for unit in units:
+            step = choices.between(1, 4) * (dtype.itemsize if unit is Unit.BYTES else 1)
+            location = UOp(Op.PTRADD, location, index_const(step), arg=PtrAddArg(unit))
+        found.append(UOp(Op.NOOP, location))
+    return with_data(nodes.outputs(*found), choices, draw_bits)
+
+
 KINDS = (
     (Op.LOAD, "copy", (1, 1, 6), _load),
     (Op.LOAD, "gated", (1, 2, 6), _load_gated),
@@ -221,6 +234,7 @@ KINDS = (
     (Op.AFTER, "chain", (1, 1, 6), _after),
     (Op.GROUP, "two", (1, 1, 3), _group),
     (Op.SINK, "several", (1, 1, 3), _sink),
+    (Op.PTRADD, "offsets", (1, 1, 3), _pointers),
 )
 
 
