@@ -24,7 +24,9 @@ from uop.spec.uop import UOp, index_const, param
 
 TOGETHER = 12
 """The pairs in one program."""
-SHAPES = ((4,), (4, 2), (4, 3, 2))
+ROWS = 4
+"""The rows of each input, and of what is gathered: indices also fit where they are swapped."""
+SHAPES = ((ROWS,), (ROWS, 2), (ROWS, 3, 2))
 """The shapes of the inputs, slots 0, 1 and 2."""
 CUBED = tuple(DTYPES[name] for name in ("int8", "int32", "float32"))
 ORDERS = ((1, 2, 0), (2, 0, 1), (0, 2, 1), (1, 0, 2), (2, 1, 0))
@@ -43,10 +45,9 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 
 def _gathered(p: pairs.Plan, u: UOp) -> UOp:
     """Read rows by indices from the data."""
-    slot, count = len(SHAPES) + len(p.given), 4
-    drawn = values.draw_within(0, u.shape[0] - 1)
-    p.given[slot] = values.sample(drawn, dtypes.int32, count, p.choices)
-    return UOp(Op.INDEX, u, param(slot, (count,), dtypes.int32))
+    slot, drawn = len(SHAPES) + len(p.given), values.draw_within(0, u.shape[0] - 1)
+    p.given[slot] = values.sample(drawn, dtypes.int32, ROWS, p.choices)
+    return UOp(Op.INDEX, u, param(slot, (ROWS,), dtypes.int32))
 
 
 def _picked(p: pairs.Plan, u: UOp) -> UOp:
