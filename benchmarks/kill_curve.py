@@ -43,6 +43,8 @@ FIRST = 256
 PREFIXES = (32, 64, 128, 256, 512, 1024)
 DRAWS = 40
 """The random choices of groups that a choice is compared with."""
+DTYPES = ("int32", "float32")
+"""The dtypes on which an op alone is judged most: its own groups stay."""
 NAMES = ("hand", "ranks", "compositions")
 """How the names of groups begin that stay: by hand, most after a fault; every rank of each op; what
 bug reports were about.
@@ -114,8 +116,9 @@ def kills_of_groups(matrix: Matrix, faults: Iterable[Fault]) -> dict[Group, Coun
 
 
 def _stays(group: Group) -> bool:
-    level, _, _, name = group.split("/", 3)
-    return level == "invalid" or name.startswith(NAMES)
+    level, _, dtype, name = group.split("/", 3)
+    is_usual = level == "op" and dtype in DTYPES
+    return level == "invalid" or is_usual or name.startswith(NAMES)
 
 
 def choose(
