@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
@@ -36,10 +36,7 @@ from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.registry import AccessKind
-from uop.spec.uop import described
-
-if TYPE_CHECKING:
-    from uop.spec.uop import UOp
+from uop.spec.uop import UOp, described
 
 NEVER = -1
 MOST_NODES = 3

@@ -252,5 +252,14 @@ def test_bools_need_the_list_where_no_comparison_makes_them() -> None:
     assert unsupported(UOp(Op.CMPLT, A, B), said) == ""
 
 
+@pytest.mark.parametrize("op", ["ADD", "MUL", "MAX"])
+def test_memory_and_one_op_are_enough_for_programs_on_memory(op: str) -> None:
+    listed = vocabulary_of([hello(f"SINK STORE AFTER BUFFER PARAM {op}", "int32 bool")])
+    made = [g for g in groups("graph", listed) if g.name.startswith("read-around")]
+    cases = [group.case(k, 0) for group in made for k in range(group.count("default"))]
+    assert cases
+    assert {u.op.name for case in cases if isinstance(case, Case) for u in case.root.src} <= {op}
+
+
 if __name__ == "__main__":
     GOLDEN.write_text(f"{GENERATOR} {_fingerprint()}\n")

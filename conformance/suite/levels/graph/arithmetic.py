@@ -17,13 +17,13 @@ from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.pairs import Kinds, Plan, just_given
 from uop.conformance.suite.levels.group import OF_ALL, Counts, Group
 from uop.conformance.suite.levels.op.elementwise import guarded
+from uop.conformance.suite.levels.op.movement import NARROW
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.dtype import DTYPES, VALUES, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, param
 
-NARROW = tuple(DTYPES[name] for name in ("uint8", "int8", "uint16", "int16"))
 IN_SMOKE = OF_ALL | {"uint8"}
 ROW = 8
 """The terms of a sum, and the elements that a constant is repeated to."""

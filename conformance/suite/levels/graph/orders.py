@@ -280,7 +280,7 @@ def _read_around(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
     """Combine what a buffer held before a STORE, perhaps a gated one, with what it then holds."""
     shape = (SIDES[index % len(SIDES)],)
     own, more = nodes.buffer(0, shape, dtype), param(1, shape, dtype)
-    first, second = choices.shuffled(_exact(vocabulary, dtype))[:2]
+    first, second = (choices.pick(_exact(vocabulary, dtype)) for _ in range(2))
     before = UOp(first, own, more)
     gate = [param(2, shape, dtypes.bool)] if index % 2 else []
     done = UOp(Op.AFTER, own, nodes.store(own, before, *gate))

@@ -15,10 +15,12 @@ from uop.conformance.suite import values
 from uop.conformance.suite.choices import CountedChoices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph import pairs
+from uop.conformance.suite.levels.graph.chains import MOVED
 from uop.conformance.suite.levels.group import OF_ALL, Group
+from uop.conformance.suite.levels.op.sizes import UINTS
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import PadFill
-from uop.spec.dtype import DTYPES, INTS, VALUES, dtypes
+from uop.spec.dtype import VALUES, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const, param
 
@@ -28,10 +30,8 @@ ROWS = 4
 """The rows of each input, and of what is gathered: indices also fit where they are swapped."""
 SHAPES = ((ROWS,), (ROWS, 2), (ROWS, 3, 2))
 """The shapes of the inputs, slots 0, 1 and 2."""
-CUBED = tuple(DTYPES[name] for name in ("int8", "int32", "float32"))
 ORDERS = ((1, 2, 0), (2, 0, 1), (0, 2, 1), (1, 0, 2), (2, 1, 0))
 FLAGS = tuple(product((False, True), repeat=3))[1:]
-UINTS = tuple(d for d in INTS if not d.is_signed)
 MOST = 96
 """The most elements of an operand of the second op."""
 Structure = Callable[[pairs.Plan, UOp], UOp]
@@ -126,7 +126,7 @@ def _with_axes(u: UOp) -> UOp:
     return u if u.shape else nodes.reshape(u, (1,))
 
 
-@KINDS.add("orders-alone", (3, 3, 6), CUBED, pairs.ordinary_first)
+@KINDS.add("orders-alone", (3, 3, 6), MOVED, pairs.ordinary_first)
 def _orders_alone(p: pairs.Plan) -> Iterator[UOp]:
     """Turn a cube in one way, and reverse it along some axes."""
     x = param(0, (3, 3, 3), p.dtype)
