@@ -82,9 +82,10 @@ class Writer:
         self.loops = 0
 
     def write(self) -> UOp:
+        # The first statement: a loop whose body lists none of its own ends behind it.
+        self.listing.do(store(self.own, 1, int32(self.counters[0])))
         if self.random.random() < 0.8:
             self.listing.do(store(self.own, 0, int32(3)))
-            self.listing.do(store(self.own, 1, int32(self.counters[0])))
         if self.random.random() < 0.8:
             self.listing.do(store(self.shared, self.place(WORDS), self.value(1)))
             self.listing.barrier()
