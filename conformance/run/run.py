@@ -106,6 +106,9 @@ class Run:
     def result(self, started: AnyPool | None = None) -> Report:
         # `self.options` gets the observed profile; the report states the options of the user.
         original = self.options
+        # Processes that fork later have the groups too.
+        for level in {CaseId.parse(id).level for id in original.cases} or LEVELS:
+            groups(level)
         pool: AnyPool = started or Pool.start(original)
         try:
             self.prepare()
@@ -142,10 +145,7 @@ class Run:
         )
 
     def prepare(self) -> None:
-        """Make the groups that are needed and read files, while the backend starts."""
-        of_cases = {CaseId.parse(id).level for id in self.options.cases}
-        for level in of_cases or LEVELS:
-            groups(level)
+        """Read files while the backend starts."""
         self.own = OwnCases.read(self.options.folder, self.options.edition)
         self.known_failures.skipped = self.options.skip_causes
         if self.options.known is not None:

@@ -98,7 +98,7 @@ class Vocabulary:
 
     def speaks(self, root: UOp, known: Collection[UOp] = ()) -> bool:
         """Return whether a program may hold a value and what it is computed of, down to `known`."""
-        return all(map(self.takes, computed(root, known)))
+        return self.is_whole or all(map(self.takes, computed(root, known)))
 
     def takes(self, u: UOp) -> bool:
         """Return whether a program may hold the node."""

@@ -330,7 +330,7 @@ def _pairs(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     places = range(first, first + TOGETHER)
     chosen = ((every[k % len(every)], turn_of(dtype, k // len(every))) for k in places)
     made = [pair.made(choices, dtype, vocabulary, turn) for pair, turn in chosen]
-    root = nodes.outputs(*dict.fromkeys(u for u in made if _is_spoken(vocabulary, u)) or made)
+    root = nodes.outputs(*dict.fromkeys(filter(vocabulary.speaks, made)) or made)
     return program(root, *data_for(root, choices))
 
 
@@ -429,11 +429,7 @@ def _forms(dtype: DType, vocabulary: Vocabulary) -> Iterator[list[Pair]]:
 def _is_in(vocabulary: Vocabulary, pair: Pair, dtype: DType) -> bool:
     if vocabulary.is_whole:
         return True
-    return _is_spoken(vocabulary, pair.made(CountedChoices(0, ""), dtype, vocabulary))
-
-
-def _is_spoken(vocabulary: Vocabulary, u: UOp) -> bool:
-    return vocabulary.is_whole or vocabulary.speaks(u)
+    return vocabulary.speaks(pair.made(CountedChoices(0, ""), dtype, vocabulary))
 
 
 @dataclass(frozen=True, slots=True)

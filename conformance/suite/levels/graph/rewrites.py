@@ -158,7 +158,7 @@ def built(pattern: str, dtype: DType, vocabulary: Vocabulary, turn: int) -> UOp 
             made = _Builder(dtype, vocabulary, turn + k).node(_parsed(pattern), dtype)
         except (InvalidError, ValueError):
             continue
-        if vocabulary.speaks(made) and all(map(_fits, made.toposort())):
+        if vocabulary.speaks(made):
             return made
     return None
 
@@ -168,13 +168,14 @@ def _parsed(pattern: str) -> ast.expr:
     return ast.parse(pattern, mode="eval").body
 
 
-def _fits(u: UOp) -> bool:
-    """Return whether a constant divisor, or count of a shift, is one that has a meaning."""
-    if not u.declaration.is_partial or u.src[1].op is not Op.CONST:
-        return True
-    assert isinstance(u.src[1].arg, ConstArg)
-    value = value_of(u.src[1].arg.bits, u.src[1].dtype).reshape(1)
-    return bool(guarded(u.op, (u.dtype, u.src[1].dtype), [value, value])[1] == value)
+def _checked(u: UOp) -> UOp:
+    """Return a node; ValueError where its constant divisor, or count of a shift, has no meaning."""
+    if u.declaration.is_partial and u.src[1].op is Op.CONST:
+        assert isinstance(u.src[1].arg, ConstArg)
+        value = value_of(u.src[1].arg.bits, u.src[1].dtype).reshape(1)
+        if guarded(u.op, (u.dtype, u.src[1].dtype), [value, value])[1] != value:
+            raise ValueError(f"{u.op.name} has no meaning for a second operand of {value[0]}")
+    return u
 
 
 @dataclass(slots=True)
@@ -201,7 +202,7 @@ class _Builder:
             return _folded(Op.__members__[e.args[0].id], self.node(e.args[1], like))
         if op in MOVED:
             return MOVED[op](self.node(e.args[0], like))
-        return UOp(op, *self._operands(op, e.args, like))
+        return _checked(UOp(op, *self._operands(op, e.args, like)))
 
     def _operands(self, op: Op, args: list[ast.expr], like: DType) -> list[UOp]:
         """Build the computed operands first: constants take their dtype."""
