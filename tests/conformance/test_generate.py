@@ -76,7 +76,8 @@ LISTED = (
     *("overlaps", "in-place-alone", "changed-after", "partly-over"),
     *("under-views", "clamped", "idioms", "wraps"),
     *("view-pairs", "left-out", "called-on-views", "powers", "unchanged", "rounded"),
-    *("mixed-products", "narrow-indices", "structures", "orders-alone", "read-around"),
+    *("mixed-products", "narrow-indices", "structures", "read-around"),
+    *("siblings", "dtypes-alone", "widened-apart"),
 )
 """Groups whose programs are listed; of these the seed chooses the data."""
 

@@ -32,8 +32,8 @@ LISTED = (
     *("casts-in-folds", "idioms", "selections", "adjusted"),
     *("view-pairs", "left-out", "called-on-views", "centred", "powers", "divided", "narrowed"),
     *("twice-divided", "unchanged", "long-folds", "two-axes", "rounded", "widened-pairs"),
-    *("of-constants", "mixed-products", "narrow-indices", "structures", "orders-alone"),
-    "read-around",
+    *("of-constants", "mixed-products", "narrow-indices", "structures", "siblings"),
+    *("read-around", "dtypes-alone", "widened-apart", "tests-folded"),
 )
 """Groups whose programs are listed, or are a few steps on memory."""
 

@@ -15,7 +15,7 @@ from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph import pairs
 from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Counts
-from uop.conformance.suite.values import around_ties, draw_special, draw_within, sample
+from uop.conformance.suite.values import around_ties, crossed, draw_special, draw_within, sample
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
 from uop.spec.dtype import FLOATS, INTS, NUMBERS, VALUES, DType, dtypes
@@ -62,7 +62,18 @@ def _small(root: UOp, choices: Choices) -> list[dict[int, Array]]:
     ]
 
 
-@KINDS.add("affine", (2, 3, 48), INTS, _small)
+def related(choices: Choices) -> list[int]:
+    """Return four factors, which are multiples of one of them in most draws.
+
+    Rules about quotients hold where one divides the other.
+    """
+    if choices.chance(25):
+        return [choices.pick(FACTORS) for _ in range(4)]
+    first = choices.pick(FACTORS)
+    return [first * choices.pick((1, 1, 2, 3)) for _ in range(4)]
+
+
+@KINDS.add("affine", (3, 4, 48), INTS, _small)
 def _affine(p: pairs.Plan) -> Iterator[UOp]:
     """Divide x * k + r and its kin by a number, and compare them with a number or a value.
 
@@ -72,7 +83,7 @@ def _affine(p: pairs.Plan) -> Iterator[UOp]:
     x, y, z = p.inputs(3)
     outer = p.of(Op.IDIV, Op.MOD, Op.CDIV, Op.CMOD, Op.CMPLT) or (Op.CMPLT,)
     for _ in range(RESULTS):
-        k, m, c = (p.const(p.choices.pick(FACTORS)) for _ in range(3))
+        k, m, c, divisor = map(p.const, related(p.choices))
         rest = UOp(Op.MOD, y, m)
         product = UOp(Op.MUL, p.choices.pick((x, UOp(Op.MOD, x, c), rest)), k)
         value = p.choices.pick(
@@ -82,13 +93,14 @@ def _affine(p: pairs.Plan) -> Iterator[UOp]:
                 UOp(Op.ADD, product, p.const(p.choices.between(1, 11))),
                 UOp(Op.SUB, rest, UOp(Op.MOD, x, c)),
                 UOp(Op.MUL, x, x),
+                UOp(Op.MUL, UOp(Op.IDIV, x, c), k),
                 UOp(Op.ADD, product, UOp(Op.MUL, UOp(Op.IDIV, y, m), c)),
             ),
         )
         op = p.choices.pick(outer)
         if op is not Op.CMPLT:
-            value = UOp(op, value, p.const(p.choices.pick(FACTORS)))
-            if p.choices.chance(50):
+            value = UOp(op, value, divisor)
+            if p.choices.chance(70):
                 yield value
                 continue
         limit = p.choices.pick((z, p.const(p.choices.pick((0, 1, 3, 7, 10)))))
@@ -445,7 +457,7 @@ def _twice_divided(p: pairs.Plan) -> Iterator[UOp]:
     (x,), most = p.inputs(1), int(p.dtype.max)
     ops = _divisions(p, p.dtype)
     for first, second in product(ops, ops):
-        for numbers in p.choices.shuffled((*TWICE, (most // 7, 12), (most // 12, 20)))[:3]:
+        for numbers in p.choices.shuffled((*TWICE, (most // 7, 12), (most // 5, 12)))[:3]:
             a, b = map(p.const, numbers)
             once = UOp(first, x, a)
             yield UOp(second, once, b)
@@ -460,7 +472,7 @@ def _beyond_a_byte(root: UOp, choices: Choices) -> list[dict[int, Array]]:
 
 @KINDS.add("narrowed", (2, 2, 12), WIDE, _beyond_a_byte)
 def _narrowed(p: pairs.Plan) -> Iterator[UOp]:
-    """Compare, divide and select by a wide value of which only the lower bits are kept."""
+    """Keep the lower bits of a wide value, or of what is computed of it, and compute with them."""
     x, y = p.inputs(2)
     for narrow in (d for d in INTS if d.bits < p.dtype.bits):
         cut, number = nodes.cast(x, narrow), const(p.choices.between(1, 99), narrow)
@@ -469,6 +481,7 @@ def _narrowed(p: pairs.Plan) -> Iterator[UOp]:
             yield UOp(op, *p.choices.shuffled((cut, other)))
         for op in (Op.MAX, Op.SHR, *_divisions(p, narrow)):
             yield UOp(op, cut, const(3, narrow))
+            yield nodes.cast(UOp(op, x, p.const(3)), narrow)
         yield nodes.cast(UOp(Op.ADD, cut, number), p.dtype)
 
 
@@ -509,6 +522,39 @@ def _widened_pairs(p: pairs.Plan) -> Iterator[UOp]:
         yield UOp(Op.MUL, a, const(number, wide))
         yield UOp(Op.SHL, a, const(count, wide))
         yield nodes.cast(UOp(Op.MUL, x, y), wide)
+
+
+@KINDS.add("widened-apart", (1, 2, 12), NARROW)
+def _widened_apart(p: pairs.Plan) -> Iterator[UOp]:
+    """Compare and combine integers of two dtypes in one that holds both."""
+    (x,) = p.inputs(1)
+    for slot, kind in enumerate((d for d in NARROW if d is not p.dtype), 1):
+        y, bits = param(slot, x.shape, kind), max(p.dtype.bits, kind.bits)
+        wide = p.choices.pick([d for d in WIDE if d.is_signed and d.bits > bits])
+        ops = p.choices.shuffled(p.vocabulary.on(wide).comparisons)[:3]
+        for op in (*ops, p.choices.pick((Op.MAX, Op.SUB, Op.MUL))):
+            yield UOp(op, *p.choices.shuffled((nodes.cast(x, wide), nodes.cast(y, wide))))
+
+
+def _few_in_a_row(root: UOp, choices: Choices) -> list[dict[int, Array]]:
+    """Return rows with all pairs of a few special values."""
+    return [{k: np.stack(crossed(u.dtype), 1) for k, u in slots_of(root).items()}]
+
+
+@KINDS.add("tests-folded", (2, 2, 12), VALUES, _few_in_a_row)
+def _tests_folded(p: pairs.Plan) -> Iterator[UOp]:
+    """Fold what a test gives of each element, and test what a fold gives of a row."""
+    x = param(0, (len(crossed(p.dtype)[0]), 2), p.dtype)
+    ops = p.choices.shuffled(p.vocabulary.on(p.dtype).comparisons)
+    of_bools = p.vocabulary.of((*FOLDS, Op.MIN), dtypes.bool) or FOLDS
+    yield from (nodes.fold(op, nodes.cast(x, dtypes.bool), (1,)) for op in of_bools)
+    special = sample(draw_special, p.dtype, 1, p.choices)[0]
+    for number in (p.const(p.choices.below(2)), nodes.constant(special, p.dtype)):
+        for op in ops:
+            test = UOp(op, *p.choices.shuffled((x, number)))
+            yield nodes.fold(p.choices.pick(of_bools), test, (1,))
+            row = nodes.fold(p.choices.pick(p.folds), x, (1,))
+            yield UOp(op, *p.choices.shuffled((row, number)))
 
 
 def _views(p: pairs.Plan) -> tuple[Op, ...]:

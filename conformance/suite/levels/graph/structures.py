@@ -2,7 +2,9 @@
 
 - structures: each op that picks, joins, folds or reads bits behind another one, or a view. A
   compiler that merges them may lose an order, an offset or an operand that occurs twice.
-- orders-alone: one graph with another order of axes in each program: it is no program of before.
+- siblings: programs of one op or two, which differ in one number: an axis, an offset, an order of
+  axes, a constant, a size. A cache whose key lacks it gives the kernel of another one.
+- dtypes-alone: one graph on each dtype. The key of a cache must tell signed from unsigned.
 """
 
 from __future__ import annotations
@@ -12,18 +14,21 @@ from itertools import product
 from math import prod
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import CountedChoices
+from uop.conformance.suite.choices import Choices, CountedChoices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph import pairs
 from uop.conformance.suite.levels.graph.chains import MOVED
-from uop.conformance.suite.levels.group import OF_ALL, Group
+from uop.conformance.suite.levels.group import OF_ALL, Counts, Group
 from uop.conformance.suite.levels.op.sizes import UINTS
 from uop.conformance.suite.vocabulary import Vocabulary
+from uop.interpreter.numeric.storage import Array
 from uop.spec.args import PadFill
-from uop.spec.dtype import VALUES, dtypes
+from uop.spec.dtype import VALUES, DType, dtypes
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, index_const, param
+from uop.spec.uop import UOp, const, index_const, param
 
+IN_SMOKE = OF_ALL | {"int16", "uint8", "uint16"}
 TOGETHER = 12
 """The pairs in one program."""
 ROWS = 4
@@ -40,7 +45,7 @@ KINDS = pairs.Kinds()
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
-    return KINDS.groups(vocabulary, OF_ALL | {"int16", "uint8", "uint16"})
+    return KINDS.groups(vocabulary, {dtype.name for dtype in VALUES})
 
 
 def _gathered(p: pairs.Plan, u: UOp) -> UOp:
@@ -109,7 +114,11 @@ PAIRS = CountedChoices(0, "structures").shuffled([*BOTH, *BOTH, *WITH_A_VIEW])
 PROGRAMS = -(-len(PAIRS) // TOGETHER)
 
 
-@KINDS.add("structures", (1, 3, PROGRAMS), VALUES, pairs.ordinary_first)
+def _structures_of(dtype: DType, vocabulary: Vocabulary) -> Counts:
+    return int(dtype.name in IN_SMOKE), 3, PROGRAMS
+
+
+@KINDS.add("structures", _structures_of, VALUES, pairs.ordinary_first)
 def _structures(p: pairs.Plan) -> Iterator[UOp]:
     """Build the next pairs, each on the row and on another input."""
     row, *others = (param(slot, shape, p.dtype) for slot, shape in enumerate(SHAPES))
@@ -126,9 +135,48 @@ def _with_axes(u: UOp) -> UOp:
     return u if u.shape else nodes.reshape(u, (1,))
 
 
-@KINDS.add("orders-alone", (3, 3, 6), MOVED, pairs.ordinary_first)
-def _orders_alone(p: pairs.Plan) -> Iterator[UOp]:
-    """Turn a cube in one way, and reverse it along some axes."""
-    x = param(0, (3, 3, 3), p.dtype)
-    turned = nodes.permute(x, ORDERS[p.index % len(ORDERS)])
-    yield UOp(Op.MAX, turned, nodes.flip(x, FLAGS[p.index % len(FLAGS)]))
+def _siblings(dtype: DType) -> Iterator[UOp]:
+    x = param(0, (3, 3, 3), dtype)
+    turned = [nodes.permute(x, order) for order in ORDERS]
+    yield from (
+        UOp(Op.MAX, u, nodes.flip(x, flags))
+        for u, flags in zip(turned, FLAGS[: len(ORDERS)], strict=True)
+    )
+    for axis in range(3):
+        yield from (nodes.fold(op, x, (axis,)) for op in (Op.ADD, Op.MAX))
+        beside = [int(k == axis) for k in range(3)]
+        yield nodes.shrink(x, beside, (2, 2, 2))
+        yield nodes.pad(x, beside, (4, 4, 4), PadFill.ZERO)
+        yield UOp(Op.INDEX, x, index_const(axis))
+        yield UOp(Op.ADD, x, const(axis + 2, dtype))
+    for rows in (2, 3, 4, 6):
+        y = param(0, (rows, 12 // rows), dtype)
+        yield nodes.fold(Op.ADD, y, (0,))
+        yield nodes.permute(y, (1, 0))
+
+
+SIBLINGS = len([*_siblings(dtypes.int32)])
+
+
+def _siblings_of(dtype: DType, vocabulary: Vocabulary) -> Counts:
+    """Return counts with all of them; a smoke run has those of one dtype."""
+    return SIBLINGS * (dtype is dtypes.int32), SIBLINGS, SIBLINGS
+
+
+@KINDS.add("siblings", _siblings_of, MOVED, pairs.ordinary_first)
+def _sibling(p: pairs.Plan) -> Iterator[UOp]:
+    yield [*_siblings(p.dtype)][p.index % SIBLINGS]
+
+
+def _any_bits(root: UOp, choices: Choices) -> list[dict[int, Array]]:
+    inputs = slots_of(root).items()
+    return [{k: values.sample(values.draw_bits, u.dtype, u.shape, choices) for k, u in inputs}]
+
+
+@KINDS.add("dtypes-alone", (1, 1, 6), VALUES, _any_bits)
+def _dtypes_alone(p: pairs.Plan) -> Iterator[UOp]:
+    """Apply to each dtype what depends on its sign or its format."""
+    x, y = p.inputs(2)
+    yield from (UOp(op, x, y) for op in (Op.MAX, Op.CMPLT))
+    yield from (nodes.fold(op, x, (0,)) for op in (Op.MAX, Op.MIN))
+    yield nodes.cast(x, dtypes.float64)

@@ -10,6 +10,7 @@ import numpy as np
 
 from uop.conformance.suite import values
 from uop.conformance.suite.choices import Choices
+from uop.conformance.suite.levels.graph.chains import related
 from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import (
     Args,
@@ -52,6 +53,8 @@ from uop.spec.uop import UOp, const, index_const
 MOST_TERMS = 12
 """The most terms of a sum, so that small floats still tell a lost term from rounding."""
 MOST_ITEMS = 40
+AFFINE = 10
+"""The quotients in one kernel."""
 MOST_DEEP = 3
 ARITY = {"mul_hi": 2, "popcount": 1, "clz": 1}
 READ = 23
@@ -322,9 +325,14 @@ def _results(
     """Return a kernel that stores the values of each iteration of a loop, or of each item."""
     target, each = Memory(0, bound(i) * len(stored), dtype), len(stored)
     places = (target.at(plus(times(i, each), k)) for k in range(each))
-    effects = UOp(Op.GROUP, *map(store, places, stored))
-    body = UOp(Op.SINK, UOp(Op.END, effects, i) if i.op is Op.RANGE else effects)
+    body = UOp(Op.SINK, _closed([*map(store, places, stored)], i))
     return with_contents(launch(body, target, *sources), choices)
+
+
+def _closed(effects: Sequence[UOp], i: UOp) -> UOp:
+    """Return the effects of each iteration of a loop, or of each item."""
+    together = UOp(Op.GROUP, *effects)
+    return UOp(Op.END, together, i) if i.op is Op.RANGE else together
 
 
 def axes(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -468,14 +476,39 @@ def branches(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def affine(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Divide i * a + c by b, where c may be negative and a and b may have common divisors."""
-    i, results = _counter(choices.between(5, 40), index), []
-    for _ in range(8):
-        a, b = (choices.pick((2, 3, 4, 6, 8, 9, 12)) for _ in range(2))
-        value = plus(times(i, a), choices.between(-11, 11))
-        divided = UOp(choices.pick(FLOOR_DIVISIONS), value, index_const(b))
-        results.append(cast(divided, dtype))
-    return _results(i, results, dtype, choices)
+    """Divide what is computed of a counter, and read at remainders of such quotients.
+
+    Numbers are added that may be negative, and the factors have common divisors.
+    """
+    i, results, source = _counter(choices.between(5, 40), index), [], Memory(1, READ, dtype)
+    for k in range(AFFINE):
+        a, b, c, divisor = related(choices)
+        product, rest = times(i, a), modulo(i, b)
+        value = choices.pick(
+            (
+                plus(product, choices.between(-11, 11)),
+                UOp(Op.ADD, product, rest),
+                times(UOp(Op.IDIV, i, index_const(b)), c),
+                UOp(Op.ADD, times(rest, a), UOp(Op.IDIV, i, index_const(c))),
+            )
+        )
+        divided = UOp(choices.pick(FLOOR_DIVISIONS), value, index_const(divisor))
+        read = source.load(modulo(divided, READ))
+        results.append(cast(divided, dtype) if k % 2 else read)
+    return _results(i, results, dtype, choices, source)
+
+
+def updated(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Update several memories in place, each by what it holds there and a number of its own."""
+    n = choices.between(3, 9)
+    i, memories = _counter(n, index), [Memory(slot, n, dtype) for slot in range(2 + index // 2 % 3)]
+    ops = [choices.pick((Op.ADD, Op.SUB, Op.MUL, Op.MAX)) for _ in memories]
+    numbers = choices.shuffled(range(2, 2 + len(memories)))
+    effects = [
+        m.store(i, UOp(op, m.load(i), const(number, dtype)))
+        for m, op, number in zip(memories, ops, numbers, strict=True)
+    ]
+    return with_contents(launch(UOp(Op.SINK, _closed(effects, i)), *memories), choices)
 
 
 def counters(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -497,13 +530,15 @@ DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DT
     (Op.GROUP, "effects", nests.effects, (dtypes.int32, dtypes.uint64, dtypes.int8)),
     (Op.REDUCE, "nested", nests.folds, (dtypes.int32, dtypes.uint64, dtypes.int16)),
     (Op.REDUCE, "triangles", nests.triangles, USUAL),
+    (Op.REDUCE, "masked", nests.masked, (dtypes.int32, dtypes.float32, dtypes.uint8, dtypes.int64)),
     (Op.REDUCE, "shared", nests.shared_folds, (dtypes.int32, dtypes.int64, dtypes.uint8)),
     (Op.SPECIAL, "axes", axes, USUAL),
     (Op.STORE, "register-gates", in_registers, (dtypes.int32, dtypes.float64, dtypes.int8)),
     (Op.STORE, "local-gates", in_local, (dtypes.uint32, dtypes.float32, dtypes.int64)),
     (Op.BUFFER, "registers-at-once", registers, (dtypes.int32, dtypes.uint8, dtypes.float64)),
     (Op.IF, "branches", branches, USUAL),
-    (Op.IDIV, "affine", affine, (dtypes.int32, dtypes.int64, dtypes.int8)),
+    (Op.IDIV, "affine", affine, (dtypes.int32, dtypes.int64, dtypes.int8, dtypes.float32)),
+    (Op.STORE, "updated", updated, (dtypes.int32, dtypes.float32, dtypes.uint8, dtypes.int64)),
     (Op.INDEX, "positions", positions, USUAL),
     (Op.END, "overwritten", nests.overwritten, USUAL),
     (Op.STORE, "carried", nests.carried, (dtypes.int32, dtypes.float32, dtypes.uint16)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from math import prod
 
 from uop.conformance.suite.choices import Choices
@@ -44,6 +45,8 @@ PLACES = 48
 READ = 23
 """The elements that a kernel reads."""
 EXPANDED = (AxisType.UPCAST, AxisType.UNROLL)
+MASKS = (*product((Op.CMPLT, Op.CMPLE), (True, False)), (Op.CMPNE, True), (Op.CMPGT, True))
+"""How the numbers of an element and of the iteration compare, and whether the latter is first."""
 
 
 def effects(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -176,6 +179,21 @@ def triangles(dtype: DType, choices: Choices, index: int) -> Generated:
         folded = UOp(Op.REDUCE, element, j, arg=ReduceArg(op, ()))
         stores.append(target.store(UOp(Op.ADD, i, index_const(n * k)), folded))
     body = UOp(Op.SINK, closed(UOp(Op.GROUP, *stores), (i,)))
+    return with_contents(launch(body, target, source), choices)
+
+
+def masked(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Fold the elements whose number compares with that of the iteration: scans and their rests."""
+    n = choices.between(3, 6)
+    i, target, source = loop(0, n), Memory(0, n * len(MASKS), dtype), Memory(1, n, dtype)
+    effects = []
+    for k, (op, is_first) in enumerate(MASKS):
+        j = loop(1 + k, n, AxisType.REDUCE)
+        mask = UOp(op, *((i, j) if is_first else (j, i)))
+        value = UOp(Op.WHERE, mask, source.load(j), const(choices.below(2), dtype))
+        folded = UOp(Op.REDUCE, value, j, arg=ReduceArg(choices.pick(FOLDS), ()))
+        effects.append(target.store(plus(times(i, len(MASKS)), k), folded))
+    body = UOp(Op.SINK, closed(UOp(Op.GROUP, *effects), (i,)))
     return with_contents(launch(body, target, source), choices)
 
 
