@@ -29,7 +29,8 @@ def reshaped(t: UOp, shape: Sequence[int]) -> UOp:
 
 def expanded(t: UOp, shape: Sequence[int]) -> UOp:
     """Broadcast to a shape, right-aligned; -1 keeps the size of an axis."""
-    aligned = reshaped(t, (1,) * (len(shape) - len(t.shape)) + t.shape)
+    added = len(shape) - len(t.shape)
+    aligned = reshaped(t, (1,) * added + t.shape) if added > 0 else t
     sizes = [
         aligned.shape[k] if dim == -1 and k < len(aligned.shape) else dim
         for k, dim in enumerate(shape)

@@ -77,7 +77,7 @@ LISTED = (
     *("under-views", "clamped", "idioms", "wraps"),
     *("view-pairs", "left-out", "called-on-views", "powers", "unchanged", "rounded"),
     *("mixed-products", "narrow-indices", "structures", "read-around"),
-    *("siblings", "dtypes-alone", "widened-apart"),
+    *("siblings", "dtypes-alone", "widened-apart", "returned"),
 )
 """Groups whose programs are listed; of these the seed chooses the data."""
 

@@ -33,7 +33,7 @@ LISTED = (
     *("view-pairs", "left-out", "called-on-views", "centred", "powers", "divided", "narrowed"),
     *("twice-divided", "unchanged", "long-folds", "two-axes", "rounded", "widened-pairs"),
     *("of-constants", "mixed-products", "narrow-indices", "structures", "siblings"),
-    *("read-around", "dtypes-alone", "widened-apart", "tests-folded"),
+    *("read-around", "dtypes-alone", "widened-apart", "tests-folded", "returned"),
 )
 """Groups whose programs are listed, or are a few steps on memory."""
 

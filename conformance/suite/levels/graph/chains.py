@@ -335,7 +335,7 @@ def _left_out(p: pairs.Plan) -> Iterator[UOp]:
 
 @KINDS.add("called-on-views", USUAL, MOVED, pairs.ordinary_first)
 def _called_on_views(p: pairs.Plan) -> Iterator[UOp]:
-    """Call one FUNCTION on a square, its transpose, and both in reverse."""
+    """Call one FUNCTION on a square, its transpose, and both in reverse, and with constants."""
     n = p.choices.between(2, 4)
     x, y, own, other = p.inputs(4, (n, n))
     reverse = (True, False)
@@ -345,6 +345,17 @@ def _called_on_views(p: pairs.Plan) -> Iterator[UOp]:
     for u in p.choices.shuffled(views):
         # The body is over PARAMs of its own, slots 0 and 1.
         yield from nodes.call(body, *p.choices.shuffled((u, other)))
+    for number in (1, 2, 3):
+        repeated = nodes.expand(nodes.reshape(p.const(number), (1, 1)), (n, n))
+        yield from nodes.call(body, own, repeated)
+
+
+@KINDS.add("returned", (1, 1, 6), MOVED, pairs.ordinary_first)
+def _returned(p: pairs.Plan) -> Iterator[UOp]:
+    """Return inputs beside what is computed of them: it may not take their memory."""
+    x, y = p.inputs(2)
+    one, two = (p.choices.pick((Op.ADD, Op.SUB, Op.MUL, Op.MAX)) for _ in range(2))
+    yield from (UOp(one, x, p.const(3)), x, UOp(two, y, x), y, nodes.flip_all(y))
 
 
 def _viewed(choices: Choices, op: Op, u: UOp) -> UOp:

@@ -299,6 +299,12 @@ def _padded(u: UOp) -> UOp:
     return nodes.pad(u, (1,) * len(u.shape), (s + 3 for s in u.shape), PadFill.ZERO)
 
 
+def _parts(u: UOp) -> UOp:
+    """Read the bits of each element as two integers, of a byte as one of another dtype."""
+    bits = max(u.dtype.bits // 2, 8)
+    return nodes.bitcast(u, next(d for d in INTS if d.bits == bits and d is not u.dtype))
+
+
 MOVED: dict[Op, Callable[[UOp], UOp]] = {
     Op.PERMUTE: lambda u: nodes.permute(u, (1, 0) if len(u.shape) == 2 else (1, 2, 0)),
     Op.RESHAPE: lambda u: nodes.reshape(u, u.shape[::-1]),
@@ -318,8 +324,12 @@ COMPOSED: dict[str, Callable[..., UOp]] = {
     "TAIL": lambda u: nodes.shrink(u, (1,) * len(u.shape), (s - 1 for s in u.shape)),
     "TURNED": nodes.flip_all,
     "ROWS": lambda u: nodes.reshape(u, (u.shape[0], prod(u.shape[1:]))),
+    "SPREAD": lambda u: nodes.expand(
+        u, (n if s == 1 else s for s, n in zip(u.shape, SIDES, strict=True))
+    ),
+    "PARTS": _parts,
     "BITS": lambda u: nodes.bitcast(u, next(d for d in INTS if d.bits == u.dtype.bits)),
 }
 """What has no op of its own: a product of matrices, folds along the second axis, a PAD with absent
-elements, all but the first of each axis, a FLIP of all axes, two axes made of all, and the bits as
-a signed integer."""
+elements, all but the first of each axis, a FLIP of all axes, two axes made of all, every axis of
+size 1 repeated, the halves of each element, and the bits as a signed integer."""

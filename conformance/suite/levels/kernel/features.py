@@ -275,7 +275,8 @@ def _fragment(lane: UOp, count: int) -> UOp:
 def lanes(dtype: DType, choices: Choices, index: int) -> Generated:
     """Read and write several elements at once, in any order between the first and the last one.
 
-    Some lanes read the element of another lane, and some have a gate that is closed.
+    Some lanes read the element of another lane, and some have a gate that is closed, of one LOAD
+    of all lanes or of one LOAD each.
     """
     items, source = choices.between(2, 5), Memory(1, READ, dtype)
     g, target, stores = special("gidx0", items), Memory(0, items * sum(LANES), dtype), []
@@ -287,10 +288,14 @@ def lanes(dtype: DType, choices: Choices, index: int) -> Generated:
         indices = [plus(start, lane) for lane in read]
         value = source.load(UOp(Op.STACK, *indices))
         if k > 1:
-            closed = UOp(Op.STACK, *(const(choices.below(9), dtype) for _ in read))
             most = plus(start, choices.between(1, n - 1))
-            gate = UOp(Op.STACK, *(UOp(Op.CMPLT, i, most) for i in indices))
-            value = UOp(Op.LOAD, value.src[0], closed, gate)
+            gates = [UOp(Op.CMPLT, i, most) for i in indices]
+            closed = [const(choices.below(9), dtype) for _ in read]
+            stacks = (UOp(Op.STACK, *column) for column in (closed, gates))
+            value = UOp(Op.LOAD, value.src[0], *stacks)
+        if k % 2 and k > 1:
+            each = zip(map(source.at, indices), closed, gates, strict=True)
+            value = UOp(Op.STACK, *(UOp(Op.LOAD, *row) for row in each))
         first = plus(times(g, n), items * sum(LANES[:k]))
         places = UOp(Op.STACK, *(plus(first, lane) for lane in written))
         stores.append(target.store(places, value))

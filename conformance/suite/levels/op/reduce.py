@@ -33,7 +33,7 @@ OVER: Folds = (
 SCANNED = (dtypes.int32, dtypes.uint8, dtypes.float32)
 IN_SMOKE = ("bool", "int8", "uint8", "int32", "float16", "float32")
 """The dtypes whose rows a smoke run folds."""
-LENGTHS = (1100, 129, 2051)
+LENGTHS = (1103, 129, 2051)
 """Lengths that no block of a usual size divides."""
 LONG: Folds = (((1025,), (0,)), ((3, 401), (1,)), ((40, 30), (0, 1)))
 
