@@ -33,10 +33,7 @@ from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.numeric.storage import Array
 from uop.spec.distribution import own_version
 from uop.spec.errors import UnsupportedError, UopError
-from uop.spec.kernel.optimization import (
-    parse_optimizations,
-    print_optimizations,
-)
+from uop.spec.kernel.optimization import parse_optimizations, print_optimizations
 from uop.spec.text.program import parse, print_program
 from uop.spec.uop import UOp
 

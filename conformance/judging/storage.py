@@ -11,6 +11,7 @@ from uop.interpreter.accepted.result import Accepted, NaN
 from uop.interpreter.accepted.sets import Sets, intervals, union
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import BITS, STORED, Array, from_bits, np_dtype, to_bits
+from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value
 from uop.spec.case import ElementSet
 from uop.spec.dtype import DType, dtypes
@@ -40,10 +41,14 @@ def spelled(bits: int, dtype: DType) -> str:
 
 def output_keys(root: UOp, inputs: Mapping[int, Array]) -> list[int]:
     """The keys of the outputs in a file: positions, or the slots of written buffers."""
-    result = evaluate_full(root, inputs)
+    return sorted(numbered(evaluate_full(root, inputs)))
+
+
+def numbered(result: FullOutput) -> dict[int, Value]:
+    """The results of a program by their keys in a file."""
     if isinstance(result, dict):
-        return sorted(result)
-    return list(range(len(result))) if isinstance(result, tuple) else [0]
+        return result
+    return dict(enumerate(result if isinstance(result, tuple) else (result,)))
 
 
 def element_sets(accepted: Accepted) -> tuple[ElementSet, ...]:

@@ -8,12 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from uop.conformance.judging.compare import Mismatch, Symptom, compare, unsteady
-from uop.conformance.judging.elements import (
-    Element,
-    Errors,
-    errors_of,
-    wrong_elements,
-)
+from uop.conformance.judging.elements import Element, Errors, errors_of, wrong_elements
 from uop.conformance.judging.lowering import text_of
 from uop.conformance.protocol.types import EXCUSED, LOST, Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.suite.case import Case, CaseId, InvalidCase

@@ -13,6 +13,7 @@ from uop.compiler.pipeline import STAGES
 from uop.compiler.stages.render.stage import node_at
 from uop.compiler.targets.c import CTarget
 from uop.conformance.judging.compare import place_of
+from uop.conformance.judging.storage import numbered
 from uop.conformance.locate.device import graph_lines, lines_of
 from uop.conformance.locate.firing import Firing, Inputs, change_of
 from uop.conformance.locate.stages import Checked, Log
@@ -177,9 +178,7 @@ def outputs_of(root: UOp, inputs: Inputs) -> list[Output]:
 def results(root: UOp, inputs: Inputs) -> dict[int, tuple[Value, Accepted]]:
     """The outputs by number: the value by the interpreter, and what is accepted."""
     root, inputs = with_numbers(root, inputs)
-    found = evaluate_full(root, inputs)
-    if not isinstance(found, dict):
-        found = dict(enumerate(found if isinstance(found, tuple) else (found,)))
+    found = numbered(evaluate_full(root, inputs))
     sets = accept(root, inputs)
     return {key: (found[key], one) for key, one in zip(sorted(found), sets, strict=True)}
 

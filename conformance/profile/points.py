@@ -9,14 +9,7 @@ from math import inf
 
 import numpy as np
 
-from uop.conformance.profile.probe import (
-    NAN,
-    Probe,
-    Witness,
-    elementwise,
-    row,
-    whole,
-)
+from uop.conformance.profile.probe import NAN, Probe, Witness, elementwise, row, whole
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import DTypeArg, PadArg, ReduceArg
 from uop.spec.dtype import DType, dtypes

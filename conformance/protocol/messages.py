@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from uop.conformance.judging.expected import written_buffers
+from uop.conformance.judging.storage import to_literal
 from uop.conformance.protocol.codec import Json, to_json
 from uop.conformance.protocol.hello import CORE, DeviationError, checked
 from uop.conformance.protocol.types import (
@@ -311,8 +312,7 @@ def _packed(
     a: Array, inline: int | None, path: Path | None
 ) -> tuple[str, None] | tuple[None, Path]:
     """The bytes of an array as hex, or the path of a file with them."""
-    little = a.astype(a.dtype.newbyteorder("<"), copy=False) if a.dtype.kind in "iuf" else a
-    data = np.ascontiguousarray(little).tobytes()
+    data = to_literal(a).data
     if inline is None or path is None or len(data) <= inline:
         return data.hex(), None
     path.write_bytes(data)

@@ -1,7 +1,9 @@
 """The command line; the module of a command is imported when the command runs."""
 
 import reprlib
+from collections.abc import Callable
 from importlib import import_module
+from typing import TypeVar
 
 import click
 
@@ -40,6 +42,7 @@ COMMANDS = {
     "replay": ("suite.replay", "Judge programs in files again, or some cases of a report."),
 }
 """By name the module of the command, a function of that name, and its line in `uop --help`."""
+F = TypeVar("F", bound=Callable[..., object])
 
 
 class Suggesting(click.Group):
@@ -78,6 +81,17 @@ class Commands(Suggesting):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one, in the order of the help."""
+
+    def decorated(command: F) -> F:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorated
 
 
 def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import ClassVar
 
 import click
@@ -88,46 +89,11 @@ def dtypes() -> list[str]:
     return [*DTYPES, MIXED]
 
 
-def named_dtypes() -> list[str]:
-    """The long and short names of dtypes that a value may have."""
-    from uop.spec.text.expression import NAMED_DTYPES
-
-    return list(NAMED_DTYPES)
-
-
-def levels() -> tuple[str, ...]:
-    """The levels of the suite, and that of the user's own cases."""
-    from uop.conformance.suite.case import ALL_LEVELS
-
-    return ALL_LEVELS
-
-
 def drawn() -> tuple[str, ...]:
     """The levels that a fuzz run draws."""
     from uop.conformance.suite.case import LEVELS
 
     return tuple(level for level in LEVELS if level != "invalid")
-
-
-def efforts() -> tuple[str, ...]:
-    """The names of the efforts."""
-    from uop.conformance.suite.case import EFFORTS
-
-    return EFFORTS
-
-
-def editions() -> list[str]:
-    """The editions of the language."""
-    from uop.spec.editions import EDITIONS
-
-    return list(EDITIONS)
-
-
-def targets() -> list[str]:
-    """The targets of the compiler."""
-    from uop.compiler.pipeline import TARGETS
-
-    return list(TARGETS)
 
 
 def stages() -> list[str]:
@@ -144,4 +110,16 @@ def backends() -> list[str]:
     return names()
 
 
+def names_in(module: str, table: str) -> Callable[[], list[str]]:
+    """The names in a table of a module, which is imported on use."""
+    return lambda: list(getattr(import_module(module), table))
+
+
+named_dtypes = names_in("uop.spec.text.expression", "NAMED_DTYPES")
+"""The long and short names of dtypes that a value may have."""
+levels = names_in("uop.conformance.suite.case", "ALL_LEVELS")
+"""The levels of the suite, and that of the user's own cases."""
+efforts = names_in("uop.conformance.suite.case", "EFFORTS")
+editions = names_in("uop.spec.editions", "EDITIONS")
+targets = names_in("uop.compiler.pipeline", "TARGETS")
 BACKEND = BackendName(backends)

@@ -13,12 +13,10 @@ from uop.cli import names as listed
 from uop.cli.names import StageName
 from uop.cli.programs.compiling import beam_option, chosen, optimizations_option, target_option
 from uop.cli.programs.files import (
-    case_option,
     case_to_run,
-    edition_option,
     errors_by_line,
     native_option,
-    program_argument,
+    program_options,
     read_case,
 )
 from uop.conformance.checks import OptionError, one_of
@@ -32,9 +30,7 @@ if TYPE_CHECKING:
 
 
 @click.command("compile")
-@program_argument
-@case_option
-@edition_option
+@program_options
 @target_option
 @click.option(
     "--stage",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from uop.cli import names as listed
+from uop.cli import together
 from uop.cli.names import Name
 from uop.spec.errors import LabelledError
 
@@ -25,21 +26,24 @@ if TYPE_CHECKING:
 
 ARCHIVE = b"PK"
 """How an archive of arrays begins."""
-program_argument = click.argument(
-    "file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE.uop",
-)
-case_option = click.option(
-    "--case", "case_id", metavar="ID", help="Which case, where the file holds several."
-)
-
 edition_option = click.option(
     "--edition",
     type=Name(listed.editions, shown=True),
     default="",
     help="Read programs in the words of this edition, as if its first line were `edition NAME`.",
 )
+program_options = together(
+    click.argument(
+        "file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE.uop",
+    ),
+    click.option(
+        "--case", "case_id", metavar="ID", help="Which case, where the file holds several."
+    ),
+    edition_option,
+)
+"""Which program: its file, the case in it, and the words that it is written in."""
 native_option = click.option(
     "--native",
     is_flag=True,

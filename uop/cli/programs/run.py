@@ -10,13 +10,11 @@ import click
 
 from uop.cli.names import BACKEND
 from uop.cli.programs.files import (
-    case_option,
     case_to_run,
-    edition_option,
     errors_by_line,
     make_folder,
     native_option,
-    program_argument,
+    program_options,
     read_array,
     write_array,
 )
@@ -24,7 +22,6 @@ from uop.cli.suite.options import timeout_option
 
 if TYPE_CHECKING:
     from uop.interpreter.numeric.storage import Array
-    from uop.interpreter.tensor.evaluation import FullOutput
     from uop.interpreter.values import Observer, Value
     from uop.spec.case import FileCase
     from uop.spec.uop import UOp
@@ -49,9 +46,7 @@ def slot_files(
 
 
 @click.command("run")
-@program_argument
-@case_option
-@edition_option
+@program_options
 @click.option(
     "--input",
     "inputs",
@@ -131,14 +126,12 @@ def arrays(case: FileCase, root: UOp, files: dict[int, Path]) -> dict[int, Array
     """The inputs by slot; the interpreter refuses slots that the program does not have."""
     import numpy as np
 
+    from uop.conformance.judging.storage import from_literal
     from uop.interpreter.numeric.storage import np_dtype
     from uop.spec.graph import slots_of
 
     storage = {slot: np_dtype(u.dtype) for slot, u in slots_of(root).items()}
-    inputs: dict[int, Array] = {
-        slot: np.frombuffer(a.data, np_dtype(a.dtype)).reshape(a.shape)
-        for slot, a in case.inputs.items()
-    }
+    inputs = {slot: from_literal(a) for slot, a in case.inputs.items()}
     for slot, path in files.items():
         inputs[slot] = read_array(path, storage.get(slot, np.dtype(np.uint8)))
     return inputs
@@ -146,6 +139,7 @@ def arrays(case: FileCase, root: UOp, files: dict[int, Path]) -> dict[int, Array
 
 def interpret(root: UOp, inputs: dict[int, Array], trace: bool) -> dict[int, Value]:
     """Run the interpreter, with a check of every value on the way."""
+    from uop.conformance.judging.storage import numbered
     from uop.interpreter.evaluate import check_of, evaluate_full
     from uop.interpreter.inputs import with_numbers
 
@@ -168,13 +162,6 @@ def traced(root: UOp, check: Observer) -> Observer:
         check(u, value)
 
     return show
-
-
-def numbered(result: FullOutput) -> dict[int, Value]:
-    """Number the results of the interpreter."""
-    if isinstance(result, dict):
-        return result
-    return dict(enumerate(result if isinstance(result, tuple) else (result,)))
 
 
 def report(number: int, value: Value, folder: Path | None) -> None:

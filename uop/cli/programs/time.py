@@ -10,14 +10,7 @@ import click
 
 from uop.cli.names import BACKEND
 from uop.cli.programs.compiling import beam_option, chosen, optimizations_option
-from uop.cli.programs.files import (
-    case_option,
-    case_to_run,
-    edition_option,
-    errors_by_line,
-    native_option,
-    program_argument,
-)
+from uop.cli.programs.files import case_to_run, errors_by_line, native_option, program_options
 from uop.conformance.checks import OptionError
 
 if TYPE_CHECKING:
@@ -28,9 +21,7 @@ TITLES = ("kernel", "groups x items", "time", "GFLOP/s", "GB/s", "of a copy")
 
 
 @click.command("time")
-@program_argument
-@case_option
-@edition_option
+@program_options
 @click.option(
     "--backend",
     type=BACKEND,

@@ -9,21 +9,17 @@ import click
 from uop.cli import names as listed
 from uop.cli.programs.compiling import optimizations_option, read_optimizations, target_option
 from uop.cli.programs.files import (
-    case_option,
     case_to_run,
-    edition_option,
     errors_by_line,
     native_option,
     one_line_errors,
-    program_argument,
+    program_options,
 )
 from uop.conformance.checks import one_of
 
 
 @click.command("view")
-@program_argument
-@case_option
-@edition_option
+@program_options
 @target_option
 @optimizations_option
 @native_option

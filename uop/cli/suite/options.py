@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from uop.cli import F, together
 from uop.cli import names as listed
 from uop.cli.names import Name, NameList
 from uop.conformance.checks import parse_duration, require_lines
@@ -20,7 +21,6 @@ REPORT_FILES = {
     "--junit": "Write it as JUnit XML.",
     "--html": "Write it as one page of HTML.",
 }
-F = TypeVar("F", bound=Callable[..., object])
 
 
 def names(
@@ -128,17 +128,6 @@ def several(name: str, kind: NameList, help: str) -> Callable[[F], F]:
     return click.option(
         name, plural, multiple=True, type=kind, callback=names, metavar=metavar, help=help
     )
-
-
-def together(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Several options as one, in the order of the help."""
-
-    def decorated(command: F) -> F:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorated
 
 
 selection = together(
