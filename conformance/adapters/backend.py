@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -13,23 +13,47 @@ import numpy as np
 
 from uop.conformance.adapters.builder import Builder
 from uop.conformance.adapters.compositions import COMPUTED, compositions
+from uop.conformance.adapters.walk import build
 from uop.conformance.backends.attempt import ERRORS, raised
 from uop.conformance.backends.versions import fitting, version_of
 from uop.conformance.protocol.types import Hello, Limits, Outcome, Outputs, ProblemKind, Program
+from uop.conformance.suite.levels.nodes import (
+    bitcast,
+    cast,
+    expand,
+    flip_all,
+    fold,
+    pad,
+    permute,
+    reshape,
+    shrink,
+)
 from uop.interpreter.numeric.storage import Array, np_dtype
-from uop.spec.dtype import DType
-from uop.spec.errors import UnsupportedError, UopError
+from uop.spec.dtype import DType, dtypes
+from uop.spec.errors import InvalidError, UnsupportedError, UopError
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
-from uop.spec.registry import ops_of
+from uop.spec.registry import DECLARATIONS, ops_of
 from uop.spec.text.program import parse
-from uop.spec.uop import UOp
+from uop.spec.uop import UOp, const, param
 
 Inputs = Mapping[int, Array]
 Run = Callable[[Inputs], Sequence[Array]]
 """Runs a compiled program on inputs by slot."""
 RunAll = Callable[[Sequence[Inputs]], Sequence[Sequence[Array]]]
 """Runs programs that were compiled together, each on its inputs."""
+LAYOUTS: Mapping[Op, Callable[[UOp], UOp]] = {
+    Op.RESHAPE: lambda x: reshape(x, (2, 1)),
+    Op.EXPAND: lambda x: expand(x, (3, 2)),
+    Op.PERMUTE: lambda x: permute(x, (1, 0)),
+    Op.FLIP: flip_all,
+    Op.SHRINK: lambda x: shrink(x, (0, 1), (1, 1)),
+    Op.PAD: lambda x: pad(x, (0, 1), (1, 4)),
+    Op.STACK: lambda x: UOp(Op.STACK, x, x),
+    Op.INDEX: lambda x: UOp(Op.INDEX, x, const(0, dtypes.index), param(1, (2,), dtypes.int32)),
+    Op.BITCAST: lambda x: bitcast(x, dtypes.uint8),
+}
+"""An op on a value of shape (1, 2)."""
 P = TypeVar("P")
 T = TypeVar("T")
 R = TypeVar("R")
@@ -216,3 +240,42 @@ def bisect(
             return [(items, error)]
     middle = len(items) // 2
     return [*bisect(items[:middle], compile, errors), *bisect(items[middle:], compile, errors)]
+
+
+def cells(make: Callable[[], Builder[Any]], kinds: Iterable[DType]) -> dict[str, frozenset[DType]]:
+    """By op the dtypes on which builders translate it, of ops that they do not on all of them."""
+    kinds = frozenset(kinds)
+    found: dict[str, frozenset[DType]] = {}
+    first = make()
+    for op in (*LAYOUTS, Op.REDUCE, *compositions(first.ops, first.partial)):
+        on = frozenset(dtype for dtype in kinds if _has(op, dtype, make))
+        if on < kinds:
+            found[op.name] = on
+    return found
+
+
+def programs_of(op: Op, x: UOp) -> list[UOp]:
+    """Programs that need an op on a value of shape (1, 2); InvalidError where it takes none."""
+    if op in LAYOUTS:
+        return [LAYOUTS[op](x)]
+    if op is Op.REDUCE:
+        return [fold(by, x, (1,)) for by in (Op.ADD, Op.MUL, Op.MAX)]
+    if op is Op.CAST:
+        return [cast(x, dtypes.int32 if x.dtype.is_float else dtypes.float32)]
+    names = enumerate(DECLARATIONS[op].src)
+    operands = [param(k + 1, (1, 2), dtypes.bool) if name == "P" else x for k, name in names]
+    return [UOp(op, *operands)]
+
+
+def _has(op: Op, dtype: DType, make: Callable[[], Builder[Any]]) -> bool:
+    """Whether a program of an op on a dtype is built; a cell that the language lacks counts."""
+    try:
+        programs = programs_of(op, param(0, (1, 2), dtype))
+    except InvalidError:
+        return True
+    try:
+        for root in programs:
+            build([root], make())
+    except UnsupportedError:
+        return False
+    return True

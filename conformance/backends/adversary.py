@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from zlib import crc32
 
 from uop.conformance.backends.attempt import attempt
@@ -40,7 +41,7 @@ class AdversaryBackend:
         return hello_of("adversary", self.profile)
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        return [attempt(lambda p=program: self._move(p)) for program in programs]  # type: ignore[misc]
+        return [attempt(partial(self._move, program)) for program in programs]
 
     def _move(self, program: Program) -> Outcome:
         root = parse(program.text)

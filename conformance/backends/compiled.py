@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -16,9 +16,9 @@ from uop.compiler.execute import open_device
 from uop.compiler.pipeline import Observe, compile, find_target, rules_of
 from uop.compiler.runtime.device import Around, Built, Contents, Device, Launch, Memory, upload
 from uop.compiler.runtime.opencl import NOT_OPTIMIZED, OpenCLDevice, open_opencl
-from uop.compiler.stages.stage import Sequences, Setting
-from uop.conformance.backends.attempt import own_problem
-from uop.conformance.backends.interpreter import CHECKS, EVERY_DTYPE, EVERY_OP, in_order
+from uop.compiler.stages.stage import Setting
+from uop.conformance.backends.attempt import attempt, own_problem
+from uop.conformance.backends.interpreter import hello_of, in_order
 from uop.conformance.checks import OptionError
 from uop.conformance.protocol.types import (
     Hello,
@@ -29,10 +29,7 @@ from uop.conformance.protocol.types import (
     Program,
     StageText,
 )
-from uop.interpreter.evaluate import Output
-from uop.spec.distribution import own_version
 from uop.spec.errors import LaunchError, UopError
-from uop.spec.latitude import STRICT
 from uop.spec.text.program import parse, print_program
 
 FENCE_BYTES = np.full(FENCE, FENCES[0], np.uint8)
@@ -57,23 +54,18 @@ class CompiledBackend:
 
     def __init__(self, argument: str = "") -> None:
         before, _, last = argument.rpartition(":")
-        self.optimizations: Sequences | None = () if last == OFF else None
+        self.optimizations = () if last == OFF else None
         self.place = before if last == OFF else argument
         if self.place and not self.has_places:
             raise OptionError(f"{self.target}: expected {OFF} or nothing; found {argument!r}")
 
     def hello(self) -> Hello:
-        self.device = self.opened()
-        name = f"{self.device.name} ({self.device.version})"
-        return Hello(
-            self.target,
-            own_version(),
-            name,
-            EVERY_OP,
-            EVERY_DTYPE,
-            Limits(PROGRAMS),
-            offers=CHECKS | {"stages"},
-            profile=str(STRICT),
+        self.device, hello = self.opened(), hello_of(self.target)
+        return replace(
+            hello,
+            device=f"{self.device.name} ({self.device.version})",
+            limits=Limits(PROGRAMS),
+            offers=hello.offers | {"stages"},
             variant=self.variant,
             quick=self.quick,
         )
@@ -112,7 +104,11 @@ class CompiledBackend:
                 jobs.setdefault(device, {})[k] = Job(c, program.batches)
         for device, some in jobs.items():
             results = run_many([*some.values()], device=device)
-            outcomes |= zip(some, map(_outcome, results), strict=True)
+            for k, result in zip(some, results, strict=True):
+                if isinstance(result, UopError):
+                    outcomes[k] = own_problem(result)
+                else:
+                    outcomes[k] = Outputs(tuple(map(in_order, result)))
         return [outcomes[k] for k in range(len(programs))]
 
     def fired(self) -> Counter[str]:
@@ -139,8 +135,7 @@ class CompiledBackend:
             root = parse(program.text)
             checked = check_stages(root, program.batches, setting)
             if checked.blame is None:
-                device = self.fenced
-                checked = check_device(root, program.batches, checked, setting, device)
+                checked = check_device(root, program.batches, checked, setting, self.fenced)
         except UopError as error:
             return f"what is to blame is not known: {error}"
         return "" if checked.blame is None else sentence(checked.blame)
@@ -148,10 +143,8 @@ class CompiledBackend:
     def _alone(self, compiled: Compiled | Problem, program: Program) -> Outcome:
         if isinstance(compiled, Problem):
             return compiled
-        try:
-            return _outcome([compiled.run(inputs, self.fenced) for inputs in program.batches])
-        except UopError as error:
-            return own_problem(error)
+        runs = (compiled.run(inputs, self.fenced) for inputs in program.batches)
+        return attempt(lambda: Outputs(tuple(map(in_order, runs))))
 
     @cached_property
     def _counts(self) -> Counter[str]:
@@ -212,12 +205,6 @@ class Fenced(Around):
         self.device.free(memory.memory)
         if held and (behind != FENCE_BYTES).any():
             raise LaunchError("a kernel wrote behind a buffer")
-
-
-def _outcome(result: UopError | Sequence[Output]) -> Outcome:
-    if isinstance(result, UopError):
-        return own_problem(result)
-    return Outputs(tuple(map(in_order, result)))
 
 
 class OpenCLBackend(CompiledBackend):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Program
@@ -22,10 +23,10 @@ class InterpreterBackend:
     """Evaluates programs, and checks each value against its derived properties."""
 
     def hello(self) -> Hello:
-        return hello_of("interpreter", STRICT)
+        return hello_of("interpreter")
 
     def run(self, programs: Sequence[Program]) -> list[Outcome]:
-        return [attempt(lambda p=program: interpret(p)) for program in programs]  # type: ignore[misc]
+        return list(map(outcome_of, programs))
 
 
 CHECKS = frozenset({"check"})
@@ -33,10 +34,15 @@ EVERY_OP = frozenset(op.name for op in Op)
 EVERY_DTYPE = frozenset(DTYPES)
 
 
-def hello_of(name: str, profile: Profile) -> Hello:
-    """The hello of a backend that interprets every program."""
+def hello_of(name: str, profile: Profile = STRICT) -> Hello:
+    """The hello of a backend of this project, which takes every program."""
     about = (name, own_version(), "numpy", EVERY_OP, EVERY_DTYPE)
     return Hello(*about, offers=CHECKS, profile=str(profile))
+
+
+def outcome_of(program: Program) -> Outcome:
+    """What one program gives, or the problem of the interpreter with it."""
+    return attempt(partial(interpret, program))
 
 
 def interpret(program: Program) -> Outputs:

@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import chain, islice
-from operator import or_
 
-from uop.conformance.backends.attempt import attempt
-from uop.conformance.backends.interpreter import interpret, is_sharded
-from uop.conformance.coverage.value_classes import SPECIAL, classes_in, named
+from uop.conformance.backends.interpreter import is_sharded, outcome_of
 from uop.conformance.judging.compare import element_text, opened
 from uop.conformance.judging.expected import accepted_on, may_end, reference_on, truncates
 from uop.conformance.judging.lowering import Submission, left_out, submission_of
 from uop.conformance.judging.verdict import (
     MAY_END,
-    NOT_CHARGED,
-    SETTLED,
     AllSets,
     CaseFailure,
     Status,
@@ -29,44 +23,13 @@ from uop.conformance.judging.verdict import (
     verdict_of,
 )
 from uop.conformance.protocol.types import Outcome, Outputs, Problem, Program
-from uop.conformance.suite.case import LEVELS, OWN, Batch, Case, InvalidCase
-from uop.conformance.suite.choices import CountedChoices
-from uop.conformance.suite.levels.graph.pairs import fitting_data
-from uop.conformance.suite.values import draw_ordinary
-from uop.conformance.suite.vocabulary import NO_SKIPS, Skips
+from uop.conformance.suite.case import LEVELS, OWN, Case, InvalidCase
+from uop.conformance.suite.vocabulary import Skips
+from uop.conformance.workers.again import classes_beside, with_ordinary_data
 from uop.conformance.workers.transport import Session
-from uop.interpreter.accepted.result import Accepted
-from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.footprint import SMALL, at_most
-from uop.interpreter.numeric.storage import STORED
 from uop.spec.errors import LabelledError, UndefinedError, UnsupportedError, UopError
-from uop.spec.graph import slots_of
 from uop.spec.latitude import STRICT, Profile
-from uop.spec.text.program import print_program
-
-
-def special_in(case: Case) -> int:
-    """The special classes of the inputs of a case, as a bit mask."""
-    arrays = (a for batch in case.batches for a in batch.inputs.values())
-    return reduce(or_, (classes_in(a, STORED[a.dtype]) for a in arrays), 0) & SPECIAL
-
-
-def with_ordinary_data(case: Case) -> Case | None:
-    """The program on ordinary data of the same shapes; None where it has no special data, or no
-    meaning on others.
-    """
-    if not special_in(case):
-        return None
-    root, choices = case.root, CountedChoices(0, print_program(case.root))
-    data = {
-        slot: fitting_data(u, root, choices, draw_ordinary) for slot, u in slots_of(root).items()
-    }
-    try:
-        evaluate_full(root, data)
-    except (UndefinedError, UnsupportedError):
-        return None
-    return Case(case.id, root, (Batch(data),))
-
 
 CONFIRMED = 8
 """Failures of one call that run again alone; where more fail, batching is not the cause."""
@@ -79,6 +42,8 @@ SENT = 8
 of so many of these, by id.
 """
 ALONE_PASSES = "only together with other programs: "
+NOT_CHARGED = "our lowering changed it: what was sent may give this"
+SETTLED = "in kernels of ours, or in other words, it settles otherwise what the profile is about"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +68,7 @@ class Judge:
         self.session, self.profile = session, profile
         self.interpreter: Session | None = None
         """The session, where its backend is the interpreter that gives the reference."""
-        self.skips: Skips = NO_SKIPS
+        self.skips = Skips()
         self.fired: Counter[str] = Counter()
         """For each rule of the backend the number of programs it fired in."""
 
@@ -175,7 +140,7 @@ class Judge:
             if not any(isinstance(outcome, Problem) for outcome in every):
                 assert isinstance(p.case, Case)
                 assert isinstance(one.case, Case)
-                classes = ", ".join(named(special_in(p.case) & ~special_in(one.case)))
+                classes = classes_beside(p.case, one.case)
                 verdict = skipped(p.case, f"refused for its data: {classes}")
                 found[p] = replace(verdict, by_data=classes)
         return found
@@ -209,7 +174,7 @@ class Judge:
             outcomes += self.session.collect()
         return outcomes
 
-    def accepted(self, case: Case | InvalidCase) -> list[tuple[Accepted, ...]]:
+    def accepted(self, case: Case | InvalidCase) -> AllSets:
         """Compute the accepted sets of each batch. Raises UndefinedError and UnsupportedError."""
         return [] if isinstance(case, InvalidCase) else _sets(case, self.demanded(case))
 
@@ -364,7 +329,7 @@ class Judge:
             return None
         except UnsupportedError:
             # Without accepted sets, interpret `sent` to see whether its result passes.
-            result = p.submission.outcome([attempt(lambda: interpret(p.submission.program))])
+            result = p.submission.outcome([outcome_of(p.submission.program)])
             return verdict if verdict_of(p.case, accepted, result).status is Status.PASSED else None
         if (
             isinstance(outcome, Problem)
@@ -390,5 +355,5 @@ def _evaluated(expected: AllSets | Reference | UopError) -> Outputs:
     return Outputs(tuple(tuple(output.value.data for output in batch) for batch in batches))
 
 
-def _sets(case: Case, profile: Profile) -> list[tuple[Accepted, ...]]:
+def _sets(case: Case, profile: Profile) -> AllSets:
     return [accepted_on(case, batch, profile) for batch in range(len(case.batches))]

@@ -21,8 +21,6 @@ GRAPH_NODES = 8
 NOT_COMPUTING = frozenset(
     {Op.PARAM, Op.BUFFER, Op.CONST, Op.BINARY, Op.STACK, Op.TUPLE, Op.SINK, Op.GROUP}
 )
-NOT_CHARGED = "our lowering changed it: what was sent may give this"
-SETTLED = "in kernels of ours, or in other words, it settles otherwise what the profile is about"
 MAY_END = "it divides by zero, which ends a program by the profile"
 AllSets = Sequence[tuple[Accepted, ...]]
 """The accepted sets by batch and output."""

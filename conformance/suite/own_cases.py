@@ -12,7 +12,7 @@ from uop.conformance.backends import names
 from uop.conformance.checks import OptionError
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import accepted_of, from_literal, output_keys
-from uop.conformance.judging.verdict import CaseFailure
+from uop.conformance.judging.verdict import AllSets, CaseFailure
 from uop.conformance.report.model import Failure
 from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause, unshrunk
@@ -166,7 +166,7 @@ class FileJudge(Judge):
         """Return the profile of a case: its own, where it states one."""
         return profile_of(self.files.get(case), self.profile)
 
-    def accepted(self, case: AnyCase) -> list[tuple[Accepted, ...]]:
+    def accepted(self, case: AnyCase) -> AllSets:
         file = self.files.get(case)
         if file is None or isinstance(case, InvalidCase):
             return super().accepted(case)

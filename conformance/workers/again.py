@@ -1,4 +1,4 @@
-"""Sends programs again: alone, one after the other, with more data, in reverse order.
+"""Sends programs again: alone, one after the other, with more or other data, in reverse order.
 
 A backend may be right on what it gets first, or on many programs together, and wrong on what users
 do: run one program, and run it again with other data.
@@ -9,16 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
+from uop.conformance.coverage.value_classes import SPECIAL, classes_in, named
 from uop.conformance.protocol.types import IsRight, Outcome, Outputs, Program
 from uop.conformance.suite.case import Batch, Case, InvalidCase
+from uop.conformance.suite.choices import CountedChoices
 from uop.conformance.suite.generate import case_by_id
+from uop.conformance.suite.levels.graph.pairs import fitting_data
+from uop.conformance.suite.values import draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.conformance.workers.transport import Session
 from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.numeric.storage import STORED
 from uop.spec.errors import UndefinedError, UnsupportedError
+from uop.spec.graph import slots_of
+from uop.spec.text.program import print_program
 
 
 def case_to_send(id: str, seed: int, vocabulary: Vocabulary, *, again: bool) -> Case | InvalidCase:
@@ -41,6 +50,34 @@ def on_other_data(case: Case) -> Case:
     except (UndefinedError, UnsupportedError):
         return case
     return replace(case, batches=(*case.batches, Batch(inputs)))
+
+
+def special_in(case: Case) -> int:
+    """The special classes of the inputs of a case, as a bit mask."""
+    arrays = (a for batch in case.batches for a in batch.inputs.values())
+    return reduce(or_, (classes_in(a, STORED[a.dtype]) for a in arrays), 0) & SPECIAL
+
+
+def with_ordinary_data(case: Case) -> Case | None:
+    """The program on ordinary data of the same shapes; None where it has no special data, or no
+    meaning on others.
+    """
+    if not special_in(case):
+        return None
+    root, choices = case.root, CountedChoices(0, print_program(case.root))
+    data = {
+        slot: fitting_data(u, root, choices, draw_ordinary) for slot, u in slots_of(root).items()
+    }
+    try:
+        evaluate_full(root, data)
+    except (UndefinedError, UnsupportedError):
+        return None
+    return Case(case.id, root, (Batch(data),))
+
+
+def classes_beside(case: Case, other: Case) -> str:
+    """The special classes of the inputs of a case that those of another lack, by name."""
+    return ", ".join(named(special_in(case) & ~special_in(other)))
 
 
 class Again:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from uop.conformance.backends.adversary import AdversaryBackend
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.judging.compare import Symptom
-from uop.conformance.judging.judge import Judge
-from uop.conformance.judging.verdict import SETTLED, Status
+from uop.conformance.judging.judge import SETTLED, Judge
+from uop.conformance.judging.verdict import Status
 from uop.conformance.protocol.types import Outcome, Outputs, Program
 from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause

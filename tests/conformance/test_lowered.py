@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
 from uop.conformance.judging import lowering
 from uop.conformance.judging.compare import Symptom
-from uop.conformance.judging.judge import Judge
-from uop.conformance.judging.verdict import NOT_CHARGED, SETTLED, Status, Verdict
+from uop.conformance.judging.judge import NOT_CHARGED, SETTLED, Judge
+from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, ProblemKind, Program
 from uop.conformance.run.replay import judge_files
 from uop.conformance.shrink.explain import Failing

@@ -10,7 +10,7 @@ from uop.conformance.backends import load
 from uop.conformance.backends.attempt import own_problem
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.judging import lowering
-from uop.conformance.judging.judge import Judge, special_in, with_ordinary_data
+from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.protocol.types import Backend, Hello, ProblemKind
 from uop.conformance.report.model import Conclusion
@@ -20,6 +20,7 @@ from uop.conformance.run.options import Options
 from uop.conformance.run.replay import conclusion
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import case_by_id
+from uop.conformance.workers.again import special_in, with_ordinary_data
 from uop.conformance.workers.transport import Local
 from uop.spec.errors import (
     DeviceLacksError,

@@ -11,10 +11,10 @@ from graphs import SLOW, Inputs, graphs, stores
 from hypothesis import given, reject
 
 from uop import evaluate, from_onnx, to_onnx
+from uop.conformance.adapters.backend import LAYOUTS, programs_of
 from uop.conformance.adapters.compositions import compositions
 from uop.conformance.adapters.onnx.library import ELEMENTS, NAMES, of_schemas
 from uop.conformance.adapters.onnx.write import OPSET, OnnxBuilder, containing, wrapping
-from uop.conformance.backends.onnx import LAYOUTS, programs_of
 from uop.conformance.judging.compare import compare
 from uop.interpreter.accept import accept
 from uop.interpreter.numeric.storage import Array
