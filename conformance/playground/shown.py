@@ -17,17 +17,21 @@ from uop.conformance.judging.storage import numbered
 from uop.conformance.locate.device import graph_lines, lines_of
 from uop.conformance.locate.firing import Firing, Inputs, change_of
 from uop.conformance.locate.stages import Checked, Log
+from uop.conformance.native import native_in
+from uop.conformance.suite.levels.written import inputs_and_drawn, ordinary
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import with_numbers
+from uop.interpreter.numeric.storage import Array
 from uop.interpreter.show import accepted_words, show_value, word
 from uop.interpreter.values import Value
 from uop.spec.case import FileCase
-from uop.spec.errors import LabelledError, MalformedError, UopError
+from uop.spec.errors import LabelledError, MalformedError, NativeError, UopError
 from uop.spec.graph import slots_of
 from uop.spec.text.draw import MOST, svg
 from uop.spec.text.program import lines_by_node
+from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp
 
 PATH = "program"
@@ -35,6 +39,8 @@ PATH = "program"
 WHERE = re.compile(rf"{PATH}:(\d+)(?::(\d+))?")
 START = "program"
 """The name of what stands before the first stage."""
+APART = 1 << 10
+"""The distance between the keys of the inputs of two seeds."""
 MOST_STEPS = 200
 MOST_LINES = 600
 MOST_OUTPUTS = 8
@@ -139,6 +145,25 @@ class Shown:
     steps_left_out: int = 0
     source: tuple[Line, ...] = ()
     lines_left_out: int = 0
+
+
+def read(text: str, seed: int) -> tuple[FileCase, UOp, dict[int, Array]]:
+    """The only case of a text with its program, and inputs: its own, else those of a seed.
+
+    MalformedError, InvalidError, NativeError.
+    """
+    cases = parse_file(text, PATH).cases
+    if len(cases) > 1:
+        raise MalformedError(f"expected one case, found {len(cases)}")
+    (case,) = cases
+    if case.root is None:
+        raise MalformedError(f"expected a program to run, found one that breaks {case.invalid}")
+    if found := dict(native_in(case.root)):
+        said = ", ".join(dict.fromkeys(found.values()))
+        where = case.place_of(found)
+        raise NativeError(f"{where}: expected a program without native code, found {said}")
+    inputs, _ = inputs_and_drawn(case, case.root, lambda u, slot: ordinary(u, slot + APART * seed))
+    return case, case.root, inputs
 
 
 def shown(

@@ -23,16 +23,15 @@ from uop.compiler.pipeline import compile, find_target
 from uop.compiler.stages.stage import Setting
 from uop.compiler.targets.target import Target
 from uop.conformance.locate.stages import Log, check_stages
-from uop.conformance.native import native_in
 from uop.conformance.playground.shown import (
     MOST_ELEMENTS,
     MOST_OUTPUTS,
-    PATH,
     Output,
     Shown,
     Verdict,
     firings_of,
     outputs_of,
+    read,
     results,
     shown,
     verdict_on_firing,
@@ -42,7 +41,6 @@ from uop.conformance.playground.shown import (
 from uop.conformance.protocol import wire
 from uop.conformance.protocol.codec import to_json
 from uop.conformance.protocol.untrusted import in_one_line
-from uop.conformance.suite.levels.written import inputs_and_drawn, ordinary
 from uop.conformance.workers.forked import PLAYGROUND
 from uop.conformance.workers.processes import Module, adopt, how_it_ended, own_stdout, when_alone
 from uop.conformance.workers.single import run_on
@@ -51,8 +49,7 @@ from uop.interpreter.numeric.storage import Array
 from uop.interpreter.show import word
 from uop.spec.case import FileCase
 from uop.spec.distribution import load_additions
-from uop.spec.errors import BackendError, MalformedError, NativeError, UopError
-from uop.spec.text.uop_file import parse_file
+from uop.spec.errors import BackendError, UopError
 from uop.spec.uop import UOp
 
 SECONDS = 5
@@ -63,8 +60,6 @@ PATIENCE_WITH_BACKEND = 60.0
 """The same with a backend, which has to start."""
 MEMORY = 1 << 30
 """The bytes that a process may take beside what it starts with."""
-APART = 1 << 10
-"""The distance between the keys of the inputs of two seeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,25 +184,6 @@ def answered(question: Question) -> Shown | Verdict | Compared:
         return verdict_on_stages(checked)
     firings = firings_of(checked.log)[question.step :]
     return verdict_on_firing(firings[0], inputs) if firings else Verdict("No rule fires.", False)
-
-
-def read(text: str, seed: int) -> tuple[FileCase, UOp, dict[int, Array]]:
-    """The only case of a text with its program, and inputs: its own, else those of a seed.
-
-    MalformedError, InvalidError, NativeError.
-    """
-    cases = parse_file(text, PATH).cases
-    if len(cases) > 1:
-        raise MalformedError(f"expected one case, found {len(cases)}")
-    (case,) = cases
-    if case.root is None:
-        raise MalformedError(f"expected a program to run, found one that breaks {case.invalid}")
-    if found := dict(native_in(case.root)):
-        said = ", ".join(dict.fromkeys(found.values()))
-        where = case.place_of(found)
-        raise NativeError(f"{where}: expected a program without native code, found {said}")
-    inputs, _ = inputs_and_drawn(case, case.root, lambda u, slot: ordinary(u, slot + APART * seed))
-    return case, case.root, inputs
 
 
 def _evaluated(case: FileCase, root: UOp, inputs: dict[int, Array], target: Target) -> Shown:
