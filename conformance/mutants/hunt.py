@@ -1,13 +1,15 @@
-"""Hunts a mutant: runs the cases about the ops it breaks, then all others, until one fails.
+"""Hunts mutants: runs the cases about the ops that one breaks, then all others, until one fails.
 
-Run as a process it hunts the mutants that tasks name.
+Processes of this module hunt many of them; those killed are counted (`uop-mutants/1`).
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import statistics
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from enum import StrEnum
 from functools import partial
 from itertools import chain, islice, repeat
 from sys import maxsize
-from typing import Protocol
+from typing import Any
 
 from uop.conformance.backends import MUTANT
 from uop.conformance.judging.compare import Symptom
@@ -24,9 +26,10 @@ from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.mutants.catalogue import JUDGE, Mutant, find_mutant
 from uop.conformance.mutants.order import PUSHED, in_order, pushed, rejected
 from uop.conformance.protocol import wire
+from uop.conformance.protocol.codec import to_json
 from uop.conformance.report.model import Failure
 from uop.conformance.run import tasks
-from uop.conformance.run.pool import SAY_HELLO, EndedError, Member, Task
+from uop.conformance.run.pool import SAY_HELLO, EndedError, Member, Pool, Task
 from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import MIXED, CaseId, InvalidCase
@@ -38,6 +41,7 @@ from uop.spec.errors import BackendError, JudgeLostError, PassError, UopError
 from uop.spec.ops.names import Op
 from uop.spec.text.profile_text import parse_profile
 
+SCHEMA = "uop-mutants/1"
 TOGETHER = 64
 """The largest number of cases in a task; the first tasks are smaller, as most mutants die early."""
 FIRST = (2, 6, 16, 32)
@@ -98,26 +102,60 @@ def hunt(mutant: Mutant) -> Hunted:
     """
     if mutant.equivalent:
         return Hunted(mutant.name, mutant.kind, Fate.EQUIVALENT, note=mutant.equivalent)
-    begun = time.monotonic()
+    begun, kill, note = time.monotonic(), None, ""
     try:
         kill = _kill(mutant)
     except (PassError, BackendError, JudgeLostError) as error:
-        seconds = round(time.monotonic() - begun, 3)
         note = f"not judged: {error}"
-        return Hunted(mutant.name, mutant.kind, Fate.SURVIVED, seconds=seconds, note=note)
     seconds = round((time.monotonic() if kill is None else kill.at) - begun, 3)
     if kill is None:
-        return Hunted(mutant.name, mutant.kind, Fate.SURVIVED, seconds=seconds)
+        return Hunted(mutant.name, mutant.kind, Fate.SURVIVED, seconds=seconds, note=note)
     by_name = not kill.about.isdisjoint(mutant.breaks)
     return Hunted(mutant.name, mutant.kind, Fate.KILLED, kill.case, by_name, seconds, kill.message)
 
 
-class Setup(Protocol):
-    """Judges cases with the fault in the judge or in the backend, and shrinks failures."""
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The results of a campaign; an interrupted one has the mutants hunted so far."""
 
-    def judge(self, ids: Sequence[CaseId]) -> list[Verdict]: ...
+    hunted: tuple[Hunted, ...]
+    interrupted: bool = False
 
-    def cause(self, verdict: Verdict) -> Failure: ...
+    @property
+    def killed(self) -> list[Hunted]:
+        return [h for h in self.hunted if h.fate is Fate.KILLED]
+
+    @property
+    def survivors(self) -> list[Hunted]:
+        return [h for h in self.hunted if h.fate is Fate.SURVIVED]
+
+    def to_json(self) -> dict[str, Any]:
+        """The counts, also by class, and every mutant with the case that killed it."""
+        seconds = [h.seconds for h in self.killed]
+        return {
+            "schema": SCHEMA,
+            "summary": {
+                **_counts(self.hunted),
+                "killed_by_name": sum(h.by_name for h in self.killed),
+                "median_seconds": statistics.median(seconds) if seconds else None,
+                "worst_seconds": max(seconds, default=None),
+                "interrupted": self.interrupted,
+            },
+            "classes": {
+                kind: _counts([h for h in self.hunted if h.kind == kind])
+                for kind in dict.fromkeys(h.kind for h in self.hunted)
+            },
+            "mutants": list(map(to_json, self.hunted)),
+        }
+
+
+def hunt_all(chosen: Sequence[Mutant], workers: int) -> Iterator[Hunted]:
+    """Hunt mutants in worker processes, results as they come. BackendError where none starts."""
+    pool = Pool.of(__name__, processes=min(workers, len(chosen)), first=None)
+    try:
+        yield from pool.answers(Hunt(mutant.name) for mutant in chosen)
+    finally:
+        pool.end()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +186,10 @@ class FaultyJudge:
         return self.member.ask(tasks.Shrink(tasks.Unexplained(verdict.id, verdict.failure), ()))
 
 
+Setup = SoundJudge | FaultyJudge
+"""Judges cases with the fault in the judge or in the backend, and shrinks failures."""
+
+
 @contextmanager
 def sound_judge(backend: str, profile: str) -> Iterator[Setup]:
     with started(backend) as session:
@@ -166,6 +208,11 @@ def faulty_judge(mutant: Mutant, backend: str) -> Iterator[Setup]:
             raise JudgeLostError(f"the judging process with the fault {ended}") from None
         finally:
             member.process.end()
+
+
+def _counts(hunted: Sequence[Hunted]) -> dict[str, int]:
+    fates = Counter(h.fate for h in hunted)
+    return {"total": len(hunted), **{fate.value: fates[fate] for fate in Fate}}
 
 
 def _kill(mutant: Mutant) -> Kill | None:

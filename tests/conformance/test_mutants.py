@@ -14,7 +14,6 @@ import pytest
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.mutants import hunt as hunting
-from uop.conformance.mutants.campaign import Summary
 from uop.conformance.mutants.catalogue import (
     JUDGE,
     CatalogueError,
@@ -24,7 +23,7 @@ from uop.conformance.mutants.catalogue import (
     mutated,
     with_fault,
 )
-from uop.conformance.mutants.hunt import Fate, FaultyJudge, Hunted, hunt, shows
+from uop.conformance.mutants.hunt import Fate, FaultyJudge, Hunted, Summary, hunt, shows
 from uop.conformance.mutants.order import PUSHED, in_order, pushed, rejected
 from uop.conformance.run.pool import SAY_HELLO, Member
 from uop.conformance.suite.case import LEVELS, CaseId

@@ -15,9 +15,8 @@ from uop.conformance.checks import OptionError, cores, writable
 from uop.conformance.run import Exit
 
 if TYPE_CHECKING:
-    from uop.conformance.mutants.campaign import Summary
     from uop.conformance.mutants.catalogue import Mutant
-    from uop.conformance.mutants.hunt import Hunted
+    from uop.conformance.mutants.hunt import Hunted, Summary
 
 WIDTH = 100
 """The width of a line; longer proofs of equivalence are cut, ids never."""
@@ -90,7 +89,7 @@ def show(chosen: Sequence[Mutant]) -> None:
 
 def hunted(chosen: Sequence[Mutant], workers: int) -> Summary:
     """Hunt the mutants, with a line for each result, until Ctrl-C."""
-    from uop.conformance.mutants.campaign import Summary, hunt_all
+    from uop.conformance.mutants.hunt import Summary, hunt_all
 
     order = {mutant.name: number for number, mutant in enumerate(chosen)}
     found: list[Hunted] = []
