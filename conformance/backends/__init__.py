@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 
 from uop.conformance.protocol.types import Backend
@@ -28,53 +27,43 @@ class NoSuchBackendError(UopError):
     """No installed package registers a backend of this name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """The entry point of a name, and the argument behind it."""
-
-    entry: EntryPoint
-    argument: str = ""
-
-    def make(self) -> Backend:
-        """The adapter, not started. UnsupportedError where it cannot be imported."""
-        name = self.entry.name
-        try:
-            backend: Callable[..., Backend] = self.entry.load()
-        except (ImportError, AttributeError) as error:
-            near = did_you_mean(name.partition(":")[0], names())
-            message = f"backend {name!r} cannot be imported: {error}{near}"
-            raise UnsupportedError(message) from error
-        if not callable(backend):
-            raise UnsupportedError(f"backend {name!r}: {self.entry.value} is not a class")
-        if not self.argument:
-            return backend()
-        if not inspect.signature(backend).parameters:
-            raise NoSuchBackendError(f"backend {name!r} takes no argument behind its name")
-        return backend(self.argument)
-
-
 def names() -> list[str]:
     """Every registered backend, usable here or not."""
     return sorted(_registered())
 
 
 def load(name: str) -> Backend:
-    """The adapter of that name, not started. NoSuchBackendError, UnsupportedError."""
-    return find(name).make()
+    """The adapter of that name, not started. NoSuchBackendError; UnsupportedError where it cannot
+    be imported.
+    """
+    entry, argument = find(name)
+    try:
+        backend: Callable[..., Backend] = entry.load()
+    except (ImportError, AttributeError) as error:
+        near = did_you_mean(entry.name.partition(":")[0], names())
+        message = f"backend {entry.name!r} cannot be imported: {error}{near}"
+        raise UnsupportedError(message) from error
+    if not callable(backend):
+        raise UnsupportedError(f"backend {entry.name!r}: {entry.value} is not a class")
+    if not argument:
+        return backend()
+    if not inspect.signature(backend).parameters:
+        raise NoSuchBackendError(f"backend {entry.name!r} takes no argument behind its name")
+    return backend(argument)
 
 
-def find(name: str) -> Named:
+def find(name: str) -> tuple[EntryPoint, str]:
     """The entry point or `module:Class` of a name, and the argument behind it.
 
     NoSuchBackendError for any other name.
     """
     first, _, rest = name.partition(":")
     if entry := _registered().get(first):
-        return Named(entry, rest)
+        return entry, rest
     attribute, _, argument = rest.partition(":")
     reference = f"{first}:{attribute}"
     if EntryPoint.pattern.match(reference):
-        return Named(EntryPoint(reference, reference, GROUP), argument)
+        return EntryPoint(reference, reference, GROUP), argument
     known = ", ".join(names())
     near = did_you_mean(first, names())
     raise NoSuchBackendError(

@@ -66,6 +66,7 @@ TVM_LACKS: Mapping[str, frozenset[DType]] = {
     **dict.fromkeys(("Equal", "ReduceMax", "ReduceMin"), frozenset({dtypes.bool})),
 }
 """What TVM's importer or compiler refuses of what ONNX allows."""
+FP8 = (dtypes.fp8e4m3, dtypes.fp8e5m2)
 
 
 def taken(opset: int, runs: Callable[[bytes], bool]) -> Takes:
@@ -246,20 +247,7 @@ class OpenVINOBackend(JointOnnxBackend):
     name, distribution, tested = "openvino", "openvino", ("2026.4",)
     # It computes narrow floats in float32, fuses and regroups ops, and flushes constants.
     profile = "contract=all reassociate=ADD ftz=bfloat16,float32 excess_precision=bfloat16,float16"
-    dtypes = frozenset(
-        {
-            dtypes.bool,
-            dtypes.int8,
-            dtypes.int16,
-            dtypes.int32,
-            dtypes.float32,
-            dtypes.uint8,
-            dtypes.uint16,
-            dtypes.uint32,
-            dtypes.float16,
-            dtypes.bfloat16,
-        }
-    )
+    dtypes = frozenset(d for d in ELEMENTS.values() if d.itemsize < 8 and d not in FP8)
     SETTINGS: Mapping[str, Any] = {
         # Else it may round to bfloat16, where the processor has that.
         "INFERENCE_PRECISION_HINT": "f32",

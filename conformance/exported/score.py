@@ -11,7 +11,7 @@ from typing import Any
 
 from uop.conformance.exported import files
 from uop.conformance.judging.compare import Symptom, compare
-from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
+from uop.conformance.judging.verdict import CaseFailure, Status, Verdict, verdict_on_batches
 from uop.conformance.protocol.untrusted import sanitized
 from uop.conformance.report.model import BackendInfo, Failure, Report
 from uop.conformance.report.options import Origin, ReportedOptions
@@ -108,19 +108,10 @@ def _verdict(case: Path, results: Path, entry: ExportedCase) -> Verdict:
         return Verdict(entry.id, Status.FAILED, 1, failure=failure)
     compared = compare(accepted, outputs)
     wrong = compared.mismatch
-    return Verdict(
-        entry.id,
-        Status.PASSED if wrong is None else Status.FAILED,
-        checks=1,
-        elements=compared.elements,
-        single=compared.single,
-        constrained=compared.constrained,
-        measured=compared.elements,
-        max_ulp=compared.max_ulp,
-        failure=None
-        if wrong is None
-        else CaseFailure(wrong.symptom, wrong.message, 0, wrong.output, wrong.element),
-    )
+    if wrong is None:
+        return verdict_on_batches(entry.id, [compared], None)
+    failure = CaseFailure(wrong.symptom, wrong.message, 0, wrong.output, wrong.element)
+    return verdict_on_batches(entry.id, [compared], failure)
 
 
 def _failure(verdict: Verdict, failure: CaseFailure, folder: Path) -> Failure:

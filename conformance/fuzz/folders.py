@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from uop.compiler.runtime.device import require
 from uop.conformance.checks import OptionError
@@ -26,38 +26,9 @@ THREADS = 8
 """The files that are read or written at the same time: a store far away takes long for each."""
 
 
-class Folder(Protocol):
-    """A folder of files, which is made when the first is written."""
-
-    def names(self) -> list[str]:
-        """The names in it; none where it is missing. OptionError where it cannot be read."""
-
-    def contents(self, names: Sequence[str], most: int) -> Iterator[bytes | str]:
-        """What each of some files holds, up to `most` bytes; as text why it cannot be read."""
-
-    def write(self, name: str, text: str) -> bool:
-        """Write a file, or begin to; False where it fails, or another one has failed."""
-
-    def remove(self, name: str) -> None:
-        """Remove a file, which may be missing. OptionError where it cannot be removed."""
-
-    def problems(self) -> list[str]:
-        """Wait for all files that are being written; returns error messages."""
-
-
-def folder_at(place: str | Path, option: str) -> Folder:
-    """The folder of a path or URL; OptionError with the name of the option where it is unknown.
-
-    UnsupportedError for a URL without the extra.
-    """
-    return (
-        Remote.at(place, option) if isinstance(place, str) and URL in place else Local(Path(place))
-    )
-
-
 @dataclass(slots=True)
 class Local:
-    """A folder of this machine."""
+    """A folder of this machine, which is made when the first file is written."""
 
     path: Path
     problem: str = ""
@@ -66,12 +37,14 @@ class Local:
         return str(self.path)
 
     def names(self) -> list[str]:
+        """The names in it; none where it is missing. OptionError where it cannot be read."""
         try:
             return sorted(path.name for path in self.path.iterdir()) if self.path.exists() else []
         except OSError as error:
             raise OptionError(f"cannot read {self.path}: {error.strerror}") from None
 
     def contents(self, names: Sequence[str], most: int) -> Iterator[bytes | str]:
+        """What each of some files holds, up to `most` bytes; as text why it cannot be read."""
         for path in (self.path / name for name in names):
             try:
                 if not path.is_file():
@@ -83,22 +56,25 @@ class Local:
                 yield error.strerror or str(error)
 
     def write(self, name: str, text: str) -> bool:
+        """Write a file, or begin to; False where it fails, or another one has failed."""
         self.problem = self.problem or write_file(self.path / name, text)
         return not self.problem
 
     def remove(self, name: str) -> None:
+        """Remove a file, which may be missing. OptionError where it cannot be removed."""
         try:
             (self.path / name).unlink(missing_ok=True)
         except OSError as error:
             raise OptionError(f"cannot remove {self.path / name}: {error.strerror}") from None
 
     def problems(self) -> list[str]:
+        """Wait for all files that are being written; returns error messages."""
         return [self.problem] if self.problem else []
 
 
 @dataclass(slots=True, eq=False)
 class Remote:
-    """A folder behind a URL. Names may have a folder in front, as `results/a.json`."""
+    """The same behind a URL. Names may have a folder in front, as `results/a.json`."""
 
     url: str
     files: Any
@@ -159,6 +135,18 @@ class Remote:
     def _put(self, path: str, content: bytes) -> None:
         self.files.makedirs(path.rpartition("/")[0], exist_ok=True)
         self.files.pipe_file(path, content)
+
+
+Folder = Local | Remote
+
+
+def folder_at(place: str | Path, option: str) -> Folder:
+    """The folder of a path or URL; OptionError with the name of the option where it is unknown.
+
+    UnsupportedError for a URL without the extra.
+    """
+    is_url = isinstance(place, str) and URL in place
+    return Remote.at(str(place), option) if is_url else Local(Path(place))
 
 
 @dataclass(slots=True, eq=False)

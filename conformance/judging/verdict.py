@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from uop.conformance.judging.compare import Mismatch, Symptom, compare, unsteady
+from uop.conformance.judging.compare import Comparison, Mismatch, Symptom, compare, unsteady
 from uop.conformance.judging.elements import Element, Errors, errors_of, wrong_elements
 from uop.conformance.judging.lowering import text_of
 from uop.conformance.protocol.types import EXCUSED, LOST, Outcome, Outputs, Problem, ProblemKind
@@ -201,9 +201,20 @@ def _verdict_on_outputs(case: Case, accepted: AllSets, outcome: Outputs) -> Verd
                 values=values,
                 wrong=comparison.wrong,
             )
+    return replace(
+        verdict_on_batches(str(case.id), compared, failure),
+        digest=digest(case.root),
+        errors=errors_of(case, accepted, outcome.batches) if case.level == "op" else None,
+    )
+
+
+def verdict_on_batches(
+    id: str, compared: Sequence[Comparison], failure: CaseFailure | None
+) -> Verdict:
+    """The verdict on a program by the comparison of each of its batches."""
     return Verdict(
-        id=str(case.id),
-        status=Status.PASSED if failure is None else Status.FAILED,
+        id,
+        Status.PASSED if failure is None else Status.FAILED,
         checks=len(compared),
         elements=sum(c.elements for c in compared),
         measured=sum(c.elements for c in compared),
@@ -211,8 +222,6 @@ def _verdict_on_outputs(case: Case, accepted: AllSets, outcome: Outputs) -> Verd
         constrained=sum(c.constrained for c in compared),
         max_ulp=max((c.max_ulp for c in compared), default=0.0),
         failure=failure,
-        digest=digest(case.root),
-        errors=errors_of(case, accepted, outcome.batches) if case.level == "op" else None,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from uop.conformance.judging import storage
 from uop.conformance.judging.lowering import Submission, left_out, submission_of
 from uop.conformance.profile.free import free_points
 from uop.conformance.profile.points import knob_points
-from uop.conformance.profile.probe import Operand, Probe, Witness, bits_of, data
+from uop.conformance.profile.probe import Probe, Witness, bits_of, data
 from uop.conformance.protocol.types import EXCUSED, LOST, Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.suite.case import MIXED, Batch, Case, CaseId
 from uop.conformance.suite.values import array
@@ -60,25 +60,6 @@ class Example:
     def rank(self) -> tuple[bool, bool, int]:
         """The order of examples, the one to show first: ordinary and short ones precede."""
         return not self.is_ordinary, not self.gives_ordinary, len(self.text)
-
-
-def first_example(examples: Iterable[Example]) -> Example | None:
-    """The smallest example on ordinary values where there is one, else of all; None of none."""
-    return min(examples, key=lambda example: example.rank, default=None)
-
-
-def example_of_value(witness: Witness, element: int, bits: int, strict: Operand) -> Example:
-    """The example of an element that is not what the strict language gives."""
-    dtype = witness.root.dtype
-    results = [_scalar(b, dtype) for b in (bits, bits_of(strict, dtype))]
-    found, expected = map(_number, results)
-    ordinary = all(map(_is_ordinary, results))
-    return _example(witness, element, f"is {found}, strict {expected}", ordinary)
-
-
-def example_of_end(witness: Witness, element: int) -> Example:
-    """The example of a program that ends instead of giving a value."""
-    return _example(witness, element, f"{witness.ended}, strict {witness.otherwise}", False)
 
 
 def _example(witness: Witness, element: int, outcome: str, gives_ordinary: bool) -> Example:
@@ -251,8 +232,8 @@ def observe(session: Session, skips: Skips = NO_SKIPS) -> Card:
         (witness, submission)
         for point in points
         for witness in point.witnesses
-        if not (submission := submission_of(_case(witness), session.hello)).reason
-        and not left_out(_case(witness), submission, skips)
+        if not (submission := submission_of(case := _case(witness), session.hello)).reason
+        and not left_out(case, submission, skips)
         and len(submission.programs) == 1
     ]
     safe = [pair for pair in supported if not pair[0].ended]
@@ -278,18 +259,13 @@ def _answers(
         session.submit([submission.program for _, submission in chunk])
         for (witness, submission), outcome in zip(chunk, session.collect(), strict=True):
             outcomes[witness] = submission.outcome([outcome])
-            if isinstance(outcome, Problem) and outcome.kind is ProblemKind.HANG:
-                _require_an_end(witness, outcome)
+            match outcome:
+                case Problem(ProblemKind.HANG, message) if not witness.ended:
+                    raise BackendError(
+                        f"it hangs on {witness.expression(0)}, which was to show a choice: "
+                        f"{message}; with a profile that it declares, or --profile, it is not asked"
+                    )
     return outcomes
-
-
-def _require_an_end(witness: Witness, problem: Problem) -> None:
-    """Raise BackendError for a hang, unless the witness may end the backend."""
-    if not witness.ended:
-        raise BackendError(
-            f"it hangs on {witness.expression(0)}, which was to show a choice: {problem.message}; "
-            "with a profile that it declares, or --profile, it is not asked"
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -304,12 +280,17 @@ class _Answer:
 
     def example(self, strict: str) -> Example | None:
         """Show that the element is not `strict`; None if the witness gives no such answer."""
+        witness = self.witness
         if self.bits is None:
-            return example_of_end(self.witness, self.element)
-        answers = self.witness.answers[self.element]
+            said = f"{witness.ended}, strict {witness.otherwise}"
+            return _example(witness, self.element, said, False)
+        answers = witness.answers[self.element]
         if strict not in answers:
             return None
-        return example_of_value(self.witness, self.element, self.bits, answers[strict])
+        dtype = witness.root.dtype
+        results = [_scalar(bits, dtype) for bits in (self.bits, bits_of(answers[strict], dtype))]
+        said = "is {}, strict {}".format(*map(_number, results))
+        return _example(witness, self.element, said, all(map(_is_ordinary, results)))
 
 
 def _entry(point: Probe, outcomes: dict[Witness, Outcome]) -> Observation | None:
@@ -347,7 +328,7 @@ def _with_example(entry: Observation, point: Probe, answers: Sequence[_Answer]) 
         return entry
     strict, *_ = point.declares
     examples = (a.example(strict) for a in answers if a.word and a.word != strict)
-    best = first_example(e for e in examples if e is not None)
+    best = min(filter(None, examples), key=lambda e: e.rank, default=None)
     if best is None:
         return entry
     return replace(entry, example=best.text, repro=_repro(point, strict, best.witness))
@@ -377,21 +358,17 @@ def _repro(point: Probe, word: str, witness: Witness) -> str:
 
 
 def _read(witness: Witness, outcome: Outcome) -> list[_Answer]:
+    fitting = witness.root.shape, np_dtype(witness.root.dtype)
     match outcome:
         case Problem(kind=kind) if kind in EXCUSED or kind is ProblemKind.UNSUPPORTED:
             return []
         case Problem(kind=kind, message=message):
             line = " ".join(f"{witness.expression(0)}: {kind.value}, {message}".split())[:LONGEST]
             return [_Answer(witness.ended if kind in ENDED else "", line, witness)]
-        case Outputs(batches=((output,),)) if _fits(witness, output):
+        case Outputs(batches=((output,),)) if (output.shape, output.dtype) == fitting:
             return [_element(witness, k, output) for k in range(len(witness.answers))]
     line = f"{witness.expression(0)}: something else than one array of its shape"
     return [_Answer("", line, witness)]
-
-
-def _fits(witness: Witness, output: Array) -> bool:
-    u = witness.root
-    return (output.shape, output.dtype) == (u.shape, np_dtype(u.dtype))
 
 
 def _element(witness: Witness, k: int, output: Array) -> _Answer:

@@ -39,16 +39,7 @@ from uop.spec.text.program import print_program as print_core
 from uop.spec.uop import UOp
 
 PROTOCOL = 1
-CLASSES = tuple(
-    kind.value
-    for kind in (
-        ProblemKind.UNSUPPORTED,
-        ProblemKind.INVALID,
-        ProblemKind.TRAP,
-        ProblemKind.COMPILE,
-        ProblemKind.INTERNAL,
-    )
-)
+CLASSES = ("unsupported", "invalid", "trap", "compile", "internal")
 """The classes of the errors that a worker reports."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from uop.conformance.backends import MUTANT, find
+from uop.conformance.backends import MUTANT, load
 from uop.conformance.checks import COMMAND, OptionError
 from uop.conformance.judging.judging import Tasks
 from uop.conformance.protocol.hello import checked
@@ -34,7 +34,7 @@ class InProcess:
     def __init__(self, options: Options) -> None:
         # For a backend named module:Class; last, so that it hides no installed module.
         sys.path.append(str(Path.cwd()))
-        session = _Fitting(find(options.backend).make())
+        session = _Fitting(load(options.backend))
         checked(session.hello)
         own = OwnCases.read(options.folder, options.edition)
         self.tasks = Tasks.of(session, options.backend, options.profile, options.seed, own)

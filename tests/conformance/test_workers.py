@@ -256,7 +256,7 @@ def test_a_package_adds_backends_and_replaces_none(
     (folder / "entry_points.txt").write_text(f"[uop.backends]\n{named}")
     own = find("opencl")
     monkeypatch.syspath_prepend(tmp_path)
-    assert (find("opencl"), find("mine").entry.value) == (own, "interpreter:Mine")
+    assert (find("opencl"), find("mine")[0].value) == (own, "interpreter:Mine")
     assert names().count("opencl") == 1
     with pytest.raises(UnsupportedError, match="json is not a class"):
         load("module")
