@@ -116,11 +116,6 @@ def _floored(u: UOp) -> UOp:
     return UOp(Op.WHERE, is_low, UOp(Op.ADD, result, step), result)
 
 
-def _reciprocal(u: UOp) -> UOp:
-    (x,) = u.src
-    return UOp(Op.DIV, like(x, 1), x)
-
-
 def _threefry(u: UOp) -> UOp:
     """Threefry 2x32 in 20 rounds (Salmon et al., SC 2011), as `uop explain THREEFRY` has it."""
     (x0, x1), (key0, key1) = _words(u.src[0]), _words(u.src[1])
@@ -154,6 +149,6 @@ def _rotated(x: UOp, count: int) -> UOp:
 COMPOSITIONS: Mapping[Op, Callable[[UOp], UOp]] = {
     Op.IDIV: _floored,
     Op.MOD: _floored,
-    Op.RECIP: _reciprocal,
+    Op.RECIP: lambda u: UOp(Op.DIV, like(u, 1), u.src[0]),
     Op.THREEFRY: _threefry,
 }

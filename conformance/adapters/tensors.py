@@ -47,6 +47,20 @@ def along(vector: Tensor, axis: int, rank: int) -> Tensor:
     return vector.reshape([vector.size if k == axis else 1 for k in range(rank)])
 
 
+def moved(x: Tensor, source: int, to: int) -> Tensor:
+    """x with one of its axes at another place, as numpy.moveaxis."""
+    order = [k for k in range(x.ndim) if k != source]
+    order.insert(to, source)
+    return x.permute(order)
+
+
+def stacked(tensors: Sequence[Tensor], axis: int) -> Tensor:
+    """Tensors of one shape, one behind the other along an axis."""
+    shape = list(tensors[0].shape)
+    shape[axis] *= len(tensors)
+    return moved(Tensor.stack(*tensors), 0, axis).reshape(shape)
+
+
 def shrunk(x: Tensor, axis: int, start: int, end: int) -> Tensor:
     """The elements from start to end along an axis."""
     return x.shrink(*((start, end) if k == axis else (0, dim) for k, dim in enumerate(x.shape)))

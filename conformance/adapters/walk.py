@@ -119,14 +119,20 @@ class BuilderWalk(Generic[V]):
             data = np.frombuffer(arg_of(u, BinaryArg).data, np.uint8)
             return self.builder.const(data, u.dtype)
         if u.declaration.section == "marker" or u.op is Op.LOAD:
-            return self._done[u.src[0]] if len(u.src) < 3 else self._gated(u)
+            if len(u.src) < 3:
+                return self._done[u.src[0]]
+            # A LOAD of a value with a gate is a choice.
+            value, alt, gate = u.src
+            return self.value(UOp(Op.WHERE, gate, value, alt))
         is_layout = u.declaration.is_view or u.op in (Op.INDEX, Op.STACK, Op.BITCAST, Op.REDUCE)
         if not is_layout:
             raise UnsupportedError(f"no {u.op.name} in the tensor programs of adapters")
         if u.op is Op.INDEX:
             return self._index(u)
         if u.op is Op.STACK:
-            return self._stack(u)
+            if not u.src:
+                raise UnsupportedError("a STACK of nothing")
+            return self.builder.stack([self._done[s] for s in u.src])
         return self._moved(u, self._done[_viewed(u)])
 
     def _elementwise(self, u: UOp) -> V:
@@ -181,16 +187,6 @@ class BuilderWalk(Generic[V]):
 
     def _full(self, value: Array, dtype: DType, shape: Shape) -> V:
         return self._fit(self.builder.const(value, dtype), (), shape)
-
-    def _stack(self, u: UOp) -> V:
-        if not u.src:
-            raise UnsupportedError("a STACK of nothing")
-        return self.builder.stack([self._done[s] for s in u.src])
-
-    def _gated(self, u: UOp) -> V:
-        """A LOAD of a value with a gate is a choice."""
-        value, alt, gate = u.src
-        return self.value(UOp(Op.WHERE, gate, value, alt))
 
     def _index(self, u: UOp) -> V:
         """Constants become a window, and data a `take` along one axis after the other."""

@@ -62,12 +62,10 @@ def newest(versions: Sequence[int], opset: int) -> int:
 
 
 def _type_of(tensor: Tensor | None) -> bytes:
-    library = onnx()
-    if tensor is None:
-        data: bytes = library.TypeProto().SerializeToString()
-    else:
-        element = element_of(tensor.dtype)
-        data = library.helper.make_tensor_type_proto(element, tensor.shape).SerializeToString()
+    made = onnx().TypeProto()
+    if tensor is not None:
+        made = onnx().helper.make_tensor_type_proto(element_of(tensor.dtype), tensor.shape)
+    data: bytes = made.SerializeToString()
     return data
 
 

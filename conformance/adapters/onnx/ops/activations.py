@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from uop.conformance.adapters.onnx.ops.elementwise import clip
+from uop.conformance.adapters.onnx.ops.elementwise import between
 from uop.conformance.adapters.onnx.ops.views import over_channels, sliding
 from uop.conformance.adapters.onnx.rules import rule
 from uop.conformance.adapters.tensors import in_float32, padded
@@ -145,7 +145,7 @@ for name, apply in UNARY.items():
 
 @rule("HardSigmoid", since=6)
 def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
-    return clip(x * alpha + beta, full((), 0, x.dtype), full((), 1, x.dtype))
+    return between(x * alpha + beta, min=0, max=1)
 
 
 @rule("LeakyRelu", since=6)

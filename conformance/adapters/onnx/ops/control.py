@@ -39,7 +39,7 @@ def loop(
         step += 1
     if not rows:
         raise UnsupportedError("a loop of no step, whose rows have no known shape")
-    return [*values, *_collected(rows, [0] * len(rows[0]), [0] * len(rows[0]))]
+    return [*values, *_collected(rows)]
 
 
 @rule("Scan", since=9)
@@ -67,9 +67,7 @@ def scan(
         results = body(*values, *parts)
         values, row = results[:first], results[first:]
         rows.append(row)
-    outputs = len(rows[0])
-    turned_rows = scan_output_directions or [0] * outputs
-    return [*values, *_collected(rows, scan_output_axes or [0] * outputs, turned_rows)]
+    return [*values, *_collected(rows, scan_output_axes, scan_output_directions)]
 
 
 @rule("Scan", since=8)
@@ -93,7 +91,7 @@ def scan_of_batches(
         )
         for n in range(inputs[0].shape[0])
     ]
-    return _collected(results, [0] * len(results[0]), [0] * len(results[0]))
+    return _collected(results)
 
 
 def _require_few(steps: int) -> None:
@@ -103,11 +101,13 @@ def _require_few(steps: int) -> None:
 
 
 def _collected(
-    rows: Sequence[Sequence[Tensor]], axes: Sequence[int], turned: Sequence[int]
+    rows: Sequence[Sequence[Tensor]],
+    axes: Sequence[int] | None = None,
+    turned: Sequence[int] | None = None,
 ) -> list[Tensor]:
-    """The outputs of all steps, each joined along a new axis."""
-    result = []
-    for k, (axis, back) in enumerate(zip(axes, turned, strict=True)):
+    """The outputs of all steps, each joined along a new axis; in reverse order if `turned`."""
+    zeros, result = [0] * len(rows[0]), []
+    for k, (axis, back) in enumerate(zip(axes or zeros, turned or zeros, strict=True)):
         parts = [row[k] for row in (reversed(rows) if back else rows)]
         at = axis_of(axis, parts[0].ndim + 1)
         result.append(joined([t.reshape(*t.shape[:at], 1, *t.shape[at:]) for t in parts], at))

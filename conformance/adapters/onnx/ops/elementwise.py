@@ -154,7 +154,7 @@ def clip(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Te
 
 
 @rule("Clip", since=6)
-def clip_to_attributes(x: Tensor, *, min: float = -math.inf, max: float = math.inf) -> Tensor:
+def between(x: Tensor, *, min: float = -math.inf, max: float = math.inf) -> Tensor:
     return clip(x, full((), min, x.dtype), full((), max, x.dtype))
 
 
@@ -167,12 +167,7 @@ def converted(x: Tensor, dtype: DType, saturate: bool) -> Tensor:
     """x in a dtype; `saturate` is for 8-bit floats alone."""
     if saturate and dtype.is_float and dtype.bits == 8 and x.dtype.is_float:
         most = float(dtype.format.finite(dtype.format.max_bits))
-        x = in_float32(
-            lambda wide: (wide != wide).where(
-                wide, clip(wide, full((), -most, wide.dtype), full((), most, wide.dtype))
-            ),
-            x,
-        )
+        x = in_float32(lambda w: (w != w).where(w, between(w, min=-most, max=most)), x)
     return x.cast(dtype)
 
 

@@ -9,7 +9,7 @@ from operator import add
 import numpy as np
 
 from uop.conformance.adapters.onnx.library import dtype_of
-from uop.conformance.adapters.onnx.ops.elementwise import clip, converted
+from uop.conformance.adapters.onnx.ops.elementwise import between, converted
 from uop.conformance.adapters.onnx.ops.reduce import dropped
 from uop.conformance.adapters.onnx.ops.views import (
     Frame,
@@ -24,10 +24,17 @@ from uop.conformance.adapters.onnx.ops.views import (
     with_pads,
 )
 from uop.conformance.adapters.onnx.rules import constant, count_of, counted, rule
-from uop.conformance.adapters.tensors import in_float32, nearest_even, padded, shrunk, with_gaps
+from uop.conformance.adapters.tensors import (
+    in_float32,
+    moved,
+    nearest_even,
+    padded,
+    shrunk,
+    with_gaps,
+)
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
-from uop.spec.dtype import DType, dtypes
+from uop.spec.dtype import dtypes
 from uop.spec.errors import MalformedError, UnsupportedError
 from uop.spec.frontend.compositions import full
 from uop.spec.frontend.tensor import Tensor
@@ -209,13 +216,7 @@ def quantize(
     whole = nearest_even(wide.cast(dtypes.float32))
     if zero is not None:
         whole = whole + _along(zero.cast(dtypes.float32), x, axis, block_size)
-    return saturated(whole, target)
-
-
-def saturated(x: Tensor, dtype: DType) -> Tensor:
-    """Whole floats as integers; those outside become the nearest bound."""
-    low, high = full((), dtype.min, x.dtype), full((), dtype.max, x.dtype)
-    return clip(x, low, high).cast(dtype)
+    return between(whole, min=target.min, max=target.max).cast(target)
 
 
 @rule("DequantizeLinear", since=10)
@@ -380,9 +381,9 @@ def _parts(x: Tensor) -> tuple[Tensor, Tensor | None]:
 
 def _product(x: Tensor, axis: int, matrix: Array) -> Tensor:
     """Multiply the rows along an axis by a matrix."""
-    order = [*(k for k in range(x.ndim) if k != axis), axis]
-    wide = in_float32(lambda t: t @ constant(matrix.astype(np_dtype(t.dtype))), x.permute(order))
-    return wide.permute(*range(axis), x.ndim - 1, *range(axis, x.ndim - 1))
+    rows, last = moved(x, axis, x.ndim - 1), x.ndim - 1
+    wide = in_float32(lambda t: t @ constant(matrix.astype(np_dtype(t.dtype))), rows)
+    return moved(wide, last, axis)
 
 
 @rule("STFT", known=(1, 3))

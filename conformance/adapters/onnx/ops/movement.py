@@ -12,6 +12,7 @@ from uop.conformance.adapters.onnx.library import dtype_of
 from uop.conformance.adapters.onnx.ops.views import (
     axes_of,
     axis_of,
+    from_left,
     ints,
     joined,
     picked,
@@ -20,7 +21,6 @@ from uop.conformance.adapters.onnx.ops.views import (
 from uop.conformance.adapters.onnx.rules import constant, count_of, counted, rule
 from uop.conformance.adapters.tensors import padded, shrunk
 from uop.interpreter.numeric.storage import Array, np_dtype
-from uop.spec.dtype import dtypes
 from uop.spec.errors import MalformedError, UnsupportedError
 from uop.spec.frontend.compositions import full
 from uop.spec.frontend.tensor import Tensor
@@ -181,10 +181,6 @@ def pad_attribute(
     return pad(x, np.asarray(pads), full((), value, x.dtype), mode=mode)
 
 
-MODES = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
-"""numpy's names of the ways to repeat what is there."""
-
-
 def _padded_by(
     x: Tensor, axis: int, before: int, after: int, value: Tensor | None, mode: str
 ) -> Tensor:
@@ -192,9 +188,10 @@ def _padded_by(
     x = shrunk(x, axis, max(-before, 0), n - max(-after, 0))
     before, after, n = max(before, 0), max(after, 0), x.shape[axis]
     if mode != "constant":
-        if mode not in MODES:
+        if mode not in ("edge", "reflect", "wrap"):
             raise UnsupportedError(f"mode {mode!r}")
-        return picked(x, axis, np.pad(counted(n), (before, after), MODES[mode]))  # type: ignore[call-overload]
+        # numpy has the same names.
+        return picked(x, axis, np.pad(counted(n), (before, after), mode))  # type: ignore[call-overload]
     wide = padded(x, axis, before, after)
     if value is None or not before + after:
         return wide
@@ -241,8 +238,6 @@ def one_hot(indices: Tensor, depth: Array, values: Tensor, *, axis: int = -1) ->
     """Indices outside -depth..depth-1 have no hot element."""
     rank, size = indices.ndim + 1, count_of(depth.reshape(()).item())
     at = axis_of(axis, rank)
-    wide = indices.cast(dtypes.int64)
-    wide = (wide < 0).where(wide + size, wide)
-    wide = wide.reshape(*indices.shape[:at], 1, *indices.shape[at:])
+    wide = from_left(indices, size).reshape(*indices.shape[:at], 1, *indices.shape[at:])
     places = constant(counted(size)).reshape(*(size if k == at else 1 for k in range(rank)))
     return (wide == places).where(values[1], values[0])

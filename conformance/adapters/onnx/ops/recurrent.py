@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from inspect import signature
 
 from uop.conformance.adapters.onnx.ops import activations
-from uop.conformance.adapters.onnx.ops.elementwise import clip
+from uop.conformance.adapters.onnx.ops.elementwise import between
 from uop.conformance.adapters.onnx.ops.views import joined
 from uop.conformance.adapters.onnx.rules import rule
 from uop.conformance.adapters.tensors import shrunk
@@ -40,54 +40,46 @@ class Layer:
         """The functions of a direction, each behind the clip of its argument."""
         count = len(usual)
         names = self.activations[turn * count : (turn + 1) * count] or usual
-        numbers = [[*self.activation_alpha], [*self.activation_beta]]
-        taken = []
+        numbers = {"alpha": [*self.activation_alpha], "beta": [*self.activation_beta]}
+        taken: list[Function] = []
         for name in [*self.activations[: turn * count], *names]:
-            alpha, beta = (
-                each.pop(0) if each and name.lower() in takers else None
-                for each, takers in zip(numbers, (TAKE_ALPHA, TAKE_BETA), strict=True)
-            )
-            taken.append(function_named(name, alpha, beta))
+            function = FUNCTIONS.get(name.lower())
+            if function is None:
+                raise UnsupportedError(f"activation {name!r}")
+            # Those of the functions that take one stand one behind the other.
+            takes = signature(function).parameters.keys() & numbers.keys()
+            own = {word: numbers[word].pop(0) for word in takes if numbers[word]}
+            taken.append(partial(function, **own))
         return [partial(self.applied, function) for function in taken[-count:]]
 
     def applied(self, function: Function, x: Tensor) -> Tensor:
         if self.clip is not None:
-            x = clip(x, full((), -self.clip, x.dtype), full((), self.clip, x.dtype))
+            x = between(x, min=-self.clip, max=self.clip)
         return function(x)
 
 
-TAKE_ALPHA = ("affine", "elu", "hardsigmoid", "leakyrelu", "scaledtanh", "thresholdedrelu")
-TAKE_BETA = ("affine", "hardsigmoid", "scaledtanh")
-"""The functions with numbers of their own, which stand one behind the other in the attributes."""
+def affine(x: Tensor, *, alpha: float = 1.0, beta: float = 0.0) -> Tensor:
+    return x * alpha + beta
 
 
-def function_named(name: str, alpha: float | None, beta: float | None) -> Function:
-    """A function by its name, whose case does not matter."""
-    given = {"alpha": alpha, "beta": beta}
-    numbers: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    match name.lower():
-        case "relu":
-            return Tensor.relu
-        case "tanh":
-            return Tensor.tanh
-        case "sigmoid":
-            return Tensor.sigmoid
-        case "softsign" | "softplus":
-            return activations.UNARY[name.lower().capitalize()]
-        case "hardsigmoid":
-            return partial(activations.hard_sigmoid, **numbers)
-        case "leakyrelu":
-            return partial(activations.leaky_relu, **numbers)
-        case "elu":
-            return partial(activations.elu, **numbers)
-        case "thresholdedrelu":
-            return partial(activations.thresholded_relu, **numbers)
-        case "affine":
-            return lambda x: x * numbers.get("alpha", 1.0) + numbers.get("beta", 0.0)
-        case "scaledtanh":
-            scale = numbers.get("alpha", 1.0)
-            return lambda x: (x * numbers.get("beta", 1.0)).tanh() * scale
-    raise UnsupportedError(f"activation {name!r}")
+def scaled_tanh(x: Tensor, *, alpha: float = 1.0, beta: float = 1.0) -> Tensor:
+    return (x * beta).tanh() * alpha
+
+
+FUNCTIONS: Mapping[str, Callable[..., Tensor]] = {
+    "relu": Tensor.relu,
+    "tanh": Tensor.tanh,
+    "sigmoid": Tensor.sigmoid,
+    "softsign": activations.UNARY["Softsign"],
+    "softplus": activations.UNARY["Softplus"],
+    "hardsigmoid": activations.hard_sigmoid,
+    "leakyrelu": activations.leaky_relu,
+    "elu": activations.elu,
+    "thresholdedrelu": activations.thresholded_relu,
+    "affine": affine,
+    "scaledtanh": scaled_tanh,
+}
+"""Those of the attributes, by their names in small letters: the case does not matter."""
 
 
 def unrolled(

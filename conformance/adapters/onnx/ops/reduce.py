@@ -10,7 +10,7 @@ import numpy as np
 
 from uop.conformance.adapters.onnx.ops.views import axes_of, axis_of, positions
 from uop.conformance.adapters.onnx.rules import constant, count_of, counted, rule
-from uop.conformance.adapters.tensors import along, in_float32
+from uop.conformance.adapters.tensors import along, in_float32, moved
 from uop.interpreter.numeric.storage import Array
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.compositions import full
@@ -48,8 +48,6 @@ FOLDS: dict[str, Fold] = {
     "ReduceLogSum": lambda x, axes: _sum(x, axes).log(),
     "ReduceLogSumExp": _log_sum_exp,
 }
-AXES_AS_INPUT = {"ReduceSum": 13}
-"""From which version on the axes are an input; 18 for the others."""
 
 
 def by_attribute(
@@ -75,7 +73,9 @@ def by_input(
 
 for name, fold in FOLDS.items():
     rule(name)(partial(by_attribute, fold))
-    rule(name, since=AXES_AS_INPUT.get(name, 18), known=(1,))(partial(by_input, fold))
+    # From this version on the axes are an input.
+    since = 13 if name == "ReduceSum" else 18
+    rule(name, since=since, known=(1,))(partial(by_input, fold))
 
 
 def folded(x: Tensor, axes: list[int], keepdims: int, fold: Fold) -> Tensor:
@@ -94,11 +94,8 @@ def place_of(
     """The first or last position along an axis of its extreme, as int64."""
     at = axis_of(axis, x.ndim)
     found = x == x.reduce(op, at)
-    places, size = positions(x, at), x.shape[at]
-    if select_last_index:
-        result = found.where(places, full((), -1, dtypes.int64)).reduce(Op.MAX, at)
-    else:
-        result = found.where(places, full((), size, dtypes.int64)).reduce(Op.MIN, at)
+    chosen, none = (Op.MAX, -1) if select_last_index else (Op.MIN, x.shape[at])
+    result = found.where(positions(x, at), full((), none, dtypes.int64)).reduce(chosen, at)
     return result if keepdims else dropped(result, [at])
 
 
@@ -117,10 +114,10 @@ def running(
     taken = there > here if reverse else there < here
     if not exclusive:
         taken = taken | (there == here)
-    columns = x.permute(*(k for k in range(x.ndim) if k != at), at)
+    columns = moved(x, at, x.ndim - 1)
     square = constant(taken).where(columns.reshape(*columns.shape[:-1], 1, size), identity)
     folds = dropped(square.reduce(op, square.ndim - 1), [square.ndim - 1])
-    return folds.permute(*range(at), x.ndim - 1, *range(at, x.ndim - 1))
+    return moved(folds, x.ndim - 1, at)
 
 
 rule("CumSum", known=(1,))(partial(running, Op.ADD, 0))
@@ -134,7 +131,7 @@ def top(
     """Each element counts those before it in the order; the one with rank k is the k-th."""
     at, number = axis_of(axis, x.ndim), int(count.reshape(()))
     size = x.shape[at]
-    rows = x.permute(*(k for k in range(x.ndim) if k != at), at)
+    rows = moved(x, at, x.ndim - 1)
     one, other = rows.reshape(*rows.shape, 1), rows.reshape(*rows.shape[:-1], 1, size)
     first = constant(np.tri(size, k=-1, dtype=np.bool_))
     before = other > one if largest else other < one
@@ -145,8 +142,7 @@ def top(
     ).reshape(*[1] * (rank.ndim - 1), number, 1)
     places = hit.where(constant(counted(size)), full((), 0, dtypes.int64)).sum(-1)
     values = hit.where(other, full((), 0, x.dtype)).sum(-1)
-    back = [*range(at), x.ndim - 1, *range(at, x.ndim - 1)]
-    return [values.permute(back), places.permute(back)]
+    return [moved(values, x.ndim - 1, at), moved(places, x.ndim - 1, at)]
 
 
 @rule("Softmax", since=13)

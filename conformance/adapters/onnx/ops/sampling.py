@@ -11,7 +11,7 @@ from operator import add, and_, or_
 
 import numpy as np
 
-from uop.conformance.adapters.onnx.ops.elementwise import clip
+from uop.conformance.adapters.onnx.ops.elementwise import between
 from uop.conformance.adapters.onnx.ops.views import (
     Spatial,
     axes_of,
@@ -31,10 +31,6 @@ from uop.spec.ops.names import Op
 
 Border = Callable[[Tensor, int], Tensor]
 """Brings coordinates on an axis of a size inside."""
-
-
-def between(x: Tensor, low: float, high: float) -> Tensor:
-    return clip(x, full((), low, x.dtype), full((), high, x.dtype))
 
 
 def linear_taps(at: Tensor) -> list[tuple[Tensor, Tensor]]:
@@ -77,7 +73,7 @@ def sampled(
                 weight = ((at >= 0) & (at <= size - 1)).where(weight, full((), 0, x.dtype))
             else:
                 at = border(at, size)
-            flat = flat + between(at, 0, size - 1).cast(dtypes.int64) * stride
+            flat = flat + between(at, min=0, max=size - 1).cast(dtypes.int64) * stride
         part = rows[flat.reshape(-1)].reshape(*first.shape, c)
         parts.append(part * weight.reshape(*first.shape, 1))
     return reduce(add, parts).permute(0, 2, 1)
@@ -106,7 +102,7 @@ def grid_sample(
     n, rank = x.shape[0], x.ndim - 2
     borders: dict[str, Border | None] = {
         "zeros": None,
-        "border": lambda at, size: between(at, 0, size - 1),
+        "border": lambda at, size: between(at, min=0, max=size - 1),
         "reflection": partial(reflected, edge=0.0 if align_corners else -0.5),
     }
     ways: dict[str, Callable[[Tensor], list[tuple[Tensor, Tensor]]]] = {
@@ -157,7 +153,7 @@ def roi_align(
         steps = (counted(cell * sampling_ratio) + 0.5) / (cell * sampling_ratio)
         at = start + size * constant(steps.astype(np_dtype(x.dtype))).reshape(1, -1)
         good = (at >= -1) & (at <= x.shape[2 + k])
-        at = between(at, 0, x.shape[2 + k] - 1)
+        at = between(at, min=0, max=x.shape[2 + k] - 1)
         wide = (count, cells[0] * sampling_ratio, cells[1] * sampling_ratio)
         sides = (count, -1, 1) if k == 0 else (count, 1, -1)
         at = at.reshape(*sides).expand(*wide).reshape(count, -1)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from uop.conformance.adapters.onnx.rules import constant, counted
-from uop.conformance.adapters.tensors import along, padded, shrunk
+from uop.conformance.adapters.tensors import along, moved, padded, shrunk, stacked
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import PadFill
 from uop.spec.dtype import dtypes
@@ -41,7 +41,7 @@ def joined(tensors: Sequence[Tensor], axis: int) -> Tensor:
     if len(tensors) == 1:
         return tensors[0]
     if all(t.shape[axis] == 1 for t in tensors):
-        return _stacked(tensors, axis)
+        return stacked(tensors, axis)
     sizes = [t.shape[axis] for t in tensors]
     result, end = tensors[-1], sum(sizes)
     result = padded(result, axis, end - sizes[-1], 0)
@@ -50,14 +50,6 @@ def joined(tensors: Sequence[Tensor], axis: int) -> Tensor:
         here = padded(tensors[k], axis, start, end - start - sizes[k])
         result = (positions(result, axis) < start + sizes[k]).where(here, result)
     return result
-
-
-def _stacked(tensors: Sequence[Tensor], axis: int) -> Tensor:
-    """Tensors of size 1 along an axis as the rows of one."""
-    rows = Tensor.stack(*tensors)
-    order = [*range(1, axis + 1), 0, *range(axis + 1, rows.ndim)]
-    moved = rows.permute(order)
-    return moved.reshape(*moved.shape[: axis + 1], *moved.shape[axis + 2 :])
 
 
 def over_channels(vector: Tensor, rank: int) -> Tensor:
@@ -98,14 +90,14 @@ def sliding(x: Tensor, axis: int, size: int, stride: int = 1, dilation: int = 1)
 
     Copies of x cut into rows that are `dilation` longer than x: row j starts at j * dilation.
     """
-    moved = x.permute(*(k for k in range(x.ndim) if k != axis), axis)
-    *rest, n = moved.shape
+    columns = moved(x, axis, x.ndim - 1)
+    *rest, n = columns.shape
     span = n - (size - 1) * dilation
     if span < 1:
         raise MalformedError(f"a window of {n - span + 1} elements: expected at most {n}")
     row = n + dilation
     copies = -(-size * row // n)
-    flat = moved.reshape(*rest, 1, n).expand(*rest, copies, n).reshape(*rest, copies * n)
+    flat = columns.reshape(*rest, 1, n).expand(*rest, copies, n).reshape(*rest, copies * n)
     rows = flat.shrink_to(*rest, size * row).reshape(*rest, size, row).shrink_to(*rest, size, span)
     rows = rows[(..., slice(None, None, stride))]
     last = len(rest)

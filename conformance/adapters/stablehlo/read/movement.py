@@ -16,7 +16,7 @@ from uop.conformance.adapters.stablehlo.read.rules import (
     rule,
     taken,
 )
-from uop.conformance.adapters.tensors import along, padded, with_gaps
+from uop.conformance.adapters.tensors import along, moved, padded, stacked, with_gaps
 from uop.spec.args import ConstArg, PadFill
 from uop.spec.dtype import dtypes
 from uop.spec.frontend.tensor import Tensor
@@ -93,9 +93,7 @@ def concatenate(call: Call) -> Tensor:
     """A STACK of equal shapes; of others each one where it begins, in front of what follows."""
     axis, first = call.number("dimension"), call.inputs[0]
     if all(x.shape == first.shape for x in call.inputs):
-        rows = Tensor.stack(*call.inputs)
-        order = [*range(1, axis + 1), 0, *range(axis + 1, rows.ndim)]
-        return rows.permute(order).reshape(call.shape)
+        return stacked(call.inputs, axis)
     total, rank = call.shape[axis], first.ndim
     at = along(positions(total), axis, rank)
     result, start = None, 0
@@ -230,7 +228,7 @@ def windows(
         at = np.arange(count)[:, None] * stride + np.arange(size) * dilation
         seen = taken(x, axis, constant(at.reshape(-1), dtypes.int64))
         seen = seen.reshape(*x.shape[:axis], count, size, *x.shape[axis + 1 :])
-        x = seen.permute(*(k for k in range(seen.ndim) if k != axis + 1), axis + 1)
+        x = moved(seen, axis + 1, seen.ndim - 1)
     return x
 
 
