@@ -12,7 +12,7 @@ import numpy as np
 from uop.conformance.backends.attempt import ERRORS, raised
 from uop.conformance.backends.interpreter import EVERY_DTYPE, is_sharded
 from uop.conformance.backends.tinygrad_graph import COMPOSED, Graph
-from uop.conformance.backends.tinygrad_kernel import Kernels, used_slots, written_slots
+from uop.conformance.backends.tinygrad_kernel import kernel, used_slots, written_slots
 from uop.conformance.backends.tinygrad_library import NAME, TARGETS, TESTED, Language, Node, opened
 from uop.conformance.backends.versions import version_of
 from uop.conformance.protocol import wire
@@ -131,11 +131,8 @@ class TinygradBackend:
             raise UnsupportedError("a program for several devices")
         memory = DeviceBuffers(self.language)
         if kind_of(root).calls_kernels:
-            return _kernels(root, Kernels(self.language), memory)
-        graph = Graph(self.language, memory.leaf)
-        if root.op is Op.SINK:
-            return _effects(root, graph, memory)
-        return _values(root, graph, memory)
+            return _kernels(root, memory)
+        return _effects(root, memory) if root.op is Op.SINK else _values(root, memory)
 
 
 class DeviceBuffers:
@@ -144,6 +141,10 @@ class DeviceBuffers:
     def __init__(self, language: Language) -> None:
         self.language = language
         self.buffers: dict[int, Node] = {}
+
+    def translated(self, roots: Sequence[UOp]) -> list[Node]:
+        """The nodes of values on these buffers."""
+        return Graph(self.language, self.leaf).translated(roots)
 
     def leaf(self, u: UOp) -> Node:
         if u.dtype is dtypes.index:
@@ -187,14 +188,14 @@ class Plan:
         return np.frombuffer(data, np_dtype(u.dtype)).reshape(u.shape)
 
 
-def _values(root: UOp, graph: Graph, memory: DeviceBuffers) -> Plan:
+def _values(root: UOp, memory: DeviceBuffers) -> Plan:
     """Store each output to a buffer of its own, as Tensor.clone does."""
     roots = root.src if root.op is Op.TUPLE else (root,)
     if any(u.dtype is dtypes.index for u in roots):
         raise UnsupportedError("tinygrad has no storage for integers of any size")
     filled = tuple((u, memory.new(u)) for u in roots)
     stores = []
-    for (u, buffer), value in zip(filled, graph.translated(roots), strict=True):
+    for (u, buffer), value in zip(filled, memory.translated(roots), strict=True):
         if prod(u.shape):
             target = memory.language.reshape(buffer, u.shape)
             store = memory.language.node("STORE", target, value)
@@ -202,29 +203,28 @@ def _values(root: UOp, graph: Graph, memory: DeviceBuffers) -> Plan:
     return Plan(memory, memory.language.scheduled(stores), filled)
 
 
-def _effects(root: UOp, graph: Graph, memory: DeviceBuffers) -> Plan:
+def _effects(root: UOp, memory: DeviceBuffers) -> Plan:
     """Store to buffers; elements that no store reaches keep their contents."""
     stores = [u for u in outside(root) if u.op is Op.STORE]
     if any(u.op is not Op.STORE for u in root.src) or any(
         u.src[0].op is not Op.BUFFER for u in stores
     ):
         raise UnsupportedError("tinygrad's sinks hold whole buffers: no other effect, no view")
-    effects = [
-        memory.language.node("AFTER", store.src[0], store) for store in graph.translated(root.src)
-    ]
+    translated = memory.translated(root.src)
+    effects = [memory.language.node("AFTER", store.src[0], store) for store in translated]
     stored = {slot_of(u.src[0]): u.src[0] for u in stores}
     filled = tuple((stored[slot], memory.buffers[slot]) for slot in sorted(stored))
     return Plan(memory, memory.language.scheduled(effects), filled)
 
 
-def _kernels(root: UOp, kernels: Kernels, memory: DeviceBuffers) -> Plan:
+def _kernels(root: UOp, memory: DeviceBuffers) -> Plan:
     """Run the CALLs in order, each of a kernel on whole buffers."""
     calls: list[Node] = []
     written: dict[int, UOp] = {}
     for u in outside(root):
         if u.op is Op.CALL:
             buffers = [base_of(a) for a in u.src[1:]]
-            body = kernels.body(u.src[0])
+            body = kernel(memory.language, u.src[0])
             used = [buffers[k] for k in used_slots(u.src[0])]
             calls.append(body.call(*(memory.flat(b) for b in used)))
             written |= {slot_of(buffers[k]): buffers[k] for k in written_slots(u)}

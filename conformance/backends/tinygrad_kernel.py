@@ -23,35 +23,28 @@ OWN_REGISTERS = 1000
 """The first slot of a kernel's registers: tinygrad numbers those of its folds from 0."""
 
 
-class Kernels:
-    """The translation of kernels for a device, which users know as a target."""
+def kernel(language: Language, root: UOp) -> Node:
+    """Translate a kernel for a device; its buffers come in the order of `used_slots`.
 
-    def __init__(self, language: Language) -> None:
-        self.language, self.target = language, language.target
-        self.has_groups: bool = language.renderer.has_local
-
-    def body(self, root: UOp) -> Node:
-        """Translate a kernel; its buffers come in the order of `used_slots`.
-
-        UnsupportedError for what tinygrad does not pass to its code generator, and for what the
-        device lacks.
-        """
-        if root.op is not Op.SINK:
-            raise UnsupportedError(f"tinygrad is handed no {root.op.name} as a kernel")
-        refuse_unusual(root.toposort())
-        body = Body(self, root)
-        info = self.language.kernel_info(opts_to_apply=())
-        sink = self.language.node("SINK", *body.effects(), arg=info)
-        if not any(loop.is_optimized for loop in body.loops):
-            return sink
-        return Optimizer(self.language, sink).optimized(body.plain)
+    UnsupportedError for what tinygrad does not pass to its code generator, and for what the device
+    lacks.
+    """
+    if root.op is not Op.SINK:
+        raise UnsupportedError(f"tinygrad is handed no {root.op.name} as a kernel")
+    refuse_unusual(root.toposort())
+    body = Body(language, root)
+    sink = language.node("SINK", *body.effects(), arg=language.kernel_info(opts_to_apply=()))
+    if not any(loop.is_optimized for loop in body.loops):
+        return sink
+    return Optimizer(language, sink).optimized(body.plain)
 
 
 class Body:
     """The translation of one kernel."""
 
-    def __init__(self, kernels: Kernels, root: UOp) -> None:
-        self.kernels, self.language, self.root = kernels, kernels.language, root
+    def __init__(self, language: Language, root: UOp) -> None:
+        self.language, self.root = language, root
+        self.has_groups: bool = language.renderer.has_local
         self.order = root.toposort()
         self.users = users_of(self.order)
         self.slots = used_slots(root)
@@ -59,7 +52,7 @@ class Body:
         self.loop_of = {r: loop for loop in self.loops for r in loop.ranges}
         self.plain: dict[Loop, Node] = {}
         """The RANGEs before any Opt."""
-        self.items: dict[UOp, Node] = {} if kernels.has_groups else self._items()
+        self.items: dict[UOp, Node] = {} if self.has_groups else self._items()
 
     def effects(self) -> list[Node]:
         done: dict[UOp, Node] = {}
@@ -174,9 +167,9 @@ def _barrier(body: Body, u: UOp, src: list[Node]) -> Node:
 
 
 def _of_groups(body: Body, what: str) -> UnsupportedError:
-    if body.kernels.has_groups:
+    if body.has_groups:
         return UnsupportedError(f"tinygrad makes each {what} of a kernel itself")
-    return UnsupportedError(f"{body.kernels.target} has no work groups: no {what}")
+    return UnsupportedError(f"{body.language.target} has no work groups: no {what}")
 
 
 def _range(body: Body, u: UOp, src: list[Node]) -> Node:

@@ -7,7 +7,7 @@ import subprocess
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -395,19 +395,15 @@ class Worker(Isolated):
         return message.hello
 
     def _crashed(self) -> LostError:
-        code = self._exit_code()
+        code = None
+        with suppress(subprocess.TimeoutExpired):
+            code = self.process.popen.wait(timeout=1.0)
         message = f"the process {how_it_ended(code)}"
         stderr = self.log.read_text("utf-8", "replace").strip()[-STDERR_SHOWN:]
         if stderr:
             # The last line of a traceback is the error.
             message += f": {stderr.splitlines()[-1]}\n{stderr}"
         return LostError(types.ProblemKind.CRASH, message, was_killed=code == -signal.SIGKILL)
-
-    def _exit_code(self) -> int | None:
-        try:
-            return self.process.popen.wait(timeout=1.0)
-        except subprocess.TimeoutExpired:
-            return None
 
 
 def _who(hello: types.Hello) -> str:

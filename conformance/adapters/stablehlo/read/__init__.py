@@ -2,4 +2,4 @@
 
 from uop.conformance.adapters.stablehlo.read import elementwise as elementwise
 from uop.conformance.adapters.stablehlo.read import movement as movement
-from uop.conformance.adapters.stablehlo.read.module import from_stablehlo as from_stablehlo
+from uop.conformance.adapters.stablehlo.read.rules import from_stablehlo as from_stablehlo
