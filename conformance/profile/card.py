@@ -11,8 +11,7 @@ import numpy as np
 
 from uop.conformance.judging import storage
 from uop.conformance.judging.lowering import Submission, left_out, submission_of
-from uop.conformance.profile.free import free_points
-from uop.conformance.profile.points import knob_points
+from uop.conformance.profile.points import free_points, knob_points
 from uop.conformance.profile.probe import Probe, Witness, bits_of, data
 from uop.conformance.protocol.types import EXCUSED, LOST, Outcome, Outputs, Problem, ProblemKind
 from uop.conformance.suite.case import MIXED, Batch, Case, CaseId

@@ -18,9 +18,9 @@ from uop.spec.text.reading import read_bytes
 
 SCHEMA = "uop-profile/1"
 SHOWN = 3
+"""The most lines of evidence above a knob."""
 MOST_PROFILE = 1 << 20
 """The most bytes of a profile."""
-"""The most lines of evidence above a knob."""
 
 
 class ProfileFileError(UopError):

@@ -1,4 +1,4 @@
-"""The probes of the knobs: programs that show each choice that a profile may declare."""
+"""The probes: programs that show each choice of a profile, and some that no profile declares."""
 
 from __future__ import annotations
 
@@ -9,21 +9,39 @@ from math import inf
 
 import numpy as np
 
-from uop.conformance.profile.probe import NAN, Probe, Witness, elementwise, row, whole
+from uop.conformance.profile.probe import NAN, Bits, Probe, Row, Witness, elementwise, row, whole
 from uop.interpreter.numeric.storage import np_dtype
-from uop.spec.args import DTypeArg, PadArg, ReduceArg
-from uop.spec.dtype import DType, dtypes
+from uop.spec.args import DTypeArg, FlipArg, PadArg, ReduceArg
+from uop.spec.dtype import FLOATS, DType, dtypes
 from uop.spec.latitude import OPS_OF
 from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.uop import UOp, const, dims, param
 
 F16, BF16, F32, F64 = dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64
-FLOATS = (F32, F64, F16, BF16)
+WIDE = (F32, F64, F16, BF16)
 INTS = (dtypes.int8, dtypes.int32, dtypes.int64)
 EVEN = 2.0**24
 """Above this, only even integers are float32 values."""
 SIDE = 16
 """Rows and columns of the matrices."""
+LOWEST, HIGHEST = -(2**31), 2**31 - 1
+CANONICAL = Bits(0x7FC00000)
+"""The float32 NaN of RISC-V, Wasm and CUDA's documents; x86 generates the negative one."""
+NEGATIVE = Bits(0xFFC00000)
+ALL_ONES = Bits(0x7FFFFFFF)
+
+FREE = {
+    "NaN payload": "The bits of a NaN that passes through an op are free.",
+    "copied signalling NaN": "Its bits or its quiet form, unless a profile has snan=kept.",
+    "NaN of two NaNs": "A NaN, with any bits.",
+    "sign of a made NaN": "The sign and the other bits of a NaN made of numbers are free.",
+    "MAX of two zeros": "Either of the two.",
+    "order of a sum": "Any order and grouping, and a wider accumulator.",
+    "shift count out of range": "Anything: it has no value.",
+    "float to int out of range": "Anything: it has no value.",
+    "division by zero": "Anything: it has no value.",
+}
+"""The rule of the spec for each probe."""
 
 ADD, SUB, MUL = (partial(UOp, op) for op in (Op.ADD, Op.SUB, Op.MUL))
 
@@ -58,7 +76,7 @@ def _max_nan() -> Probe:
     return Probe(
         "max_nan",
         (
-            *(elementwise(Op.MAX, dtype, *rows) for dtype in FLOATS),
+            *(elementwise(Op.MAX, dtype, *rows) for dtype in WIDE),
             elementwise(Op.MIN, F32, *rows),
             *(whole(folded(op), F32, one) for op in (Op.MAX, Op.MIN) for one in rows),
         ),
@@ -98,38 +116,23 @@ def _contract() -> Iterator[Probe]:
 
 def _reassociate() -> Iterator[Probe]:
     one, many, big = const(1, F32), const(1e8, F32), const(2.0**100, F32)
-    sums = [
-        elementwise(lambda a: SUB(ADD(a, many), many), F32, row(1.0, in_order=0.0, regrouped=1.0)),
-        elementwise(
-            lambda a, b, c: ADD(ADD(a, b), c),
-            F32,
-            row(EVEN, 1.0, 1.0, in_order=EVEN, regrouped=EVEN + 2),
-        ),
-        elementwise(
-            lambda a, b, c: ADD(a, ADD(b, c)),
-            F32,
-            row(1.0, 1.0, EVEN, in_order=EVEN, regrouped=EVEN + 2),
-        ),
-        elementwise(
-            lambda a: ADD(ADD(a, one), one), F32, row(EVEN, in_order=EVEN, regrouped=EVEN + 2)
-        ),
-        elementwise(
-            lambda a, b: ADD(ADD(a, one), b), F32, row(EVEN, -EVEN, in_order=0.0, regrouped=1.0)
-        ),
-    ]
-    products = [
-        elementwise(
-            lambda a, b: MUL(MUL(a, big), b),
-            F32,
-            row(2.0**100, 2.0**-100, in_order=inf, regrouped=2.0**100),
-        ),
-        elementwise(
-            lambda a, b: MUL(a, MUL(b, big)),
-            F32,
-            row(2.0**-100, 2.0**100, in_order=inf, regrouped=2.0**100),
-        ),
-    ]
-    for op, witnesses in ((Op.ADD, sums), (Op.MUL, products)):
+    rounded = partial(row, in_order=EVEN, regrouped=EVEN + 2)
+    too_large = partial(row, in_order=inf, regrouped=2.0**100)
+    by_op: dict[Op, list[tuple[Callable[..., UOp], Row]]] = {
+        Op.ADD: [
+            (lambda a: SUB(ADD(a, many), many), row(1.0, in_order=0.0, regrouped=1.0)),
+            (lambda a, b, c: ADD(ADD(a, b), c), rounded(EVEN, 1.0, 1.0)),
+            (lambda a, b, c: ADD(a, ADD(b, c)), rounded(1.0, 1.0, EVEN)),
+            (lambda a: ADD(ADD(a, one), one), rounded(EVEN)),
+            (lambda a, b: ADD(ADD(a, one), b), row(EVEN, -EVEN, in_order=0.0, regrouped=1.0)),
+        ],
+        Op.MUL: [
+            (lambda a, b: MUL(MUL(a, big), b), too_large(2.0**100, 2.0**-100)),
+            (lambda a, b: MUL(a, MUL(b, big)), too_large(2.0**-100, 2.0**100)),
+        ],
+    }
+    for op, rows in by_op.items():
+        witnesses = [elementwise(build, F32, one) for build, one in rows]
         yield _member("reassociate", op.name, "in order", "regrouped", witnesses)
 
 
@@ -284,3 +287,126 @@ def _padded(t: UOp) -> UOp:
 
 def cast_to(dtype: DType) -> Callable[[UOp], UOp]:
     return partial(UOp, Op.CAST, arg=DTypeArg(dtype))
+
+
+@cache
+def free_points() -> tuple[Probe, ...]:
+    """The probes without a knob, in the order of FREE."""
+    shown = (
+        _payload(),
+        _copies(),
+        (_two_nans(),),
+        _made(),
+        (_zeros(),),
+        (_order(),),
+        _shifts(),
+        _casts(),
+        _divisions(),
+    )
+    return tuple(map(Probe, FREE, shown))
+
+
+def _payload() -> tuple[Witness, ...]:
+    """A quiet NaN with a payload, and a signalling one."""
+    quiet, signalling = Bits(0x7FC01234), Bits(0x7F801234)
+    others = {"canonical": CANONICAL, "all ones": ALL_ONES, "negative": NEGATIVE}
+    rows = [row(nan, 1.0, kept=quiet, **others) for nan in (quiet, signalling)]
+    return tuple(elementwise(op, F32, *rows) for op in (Op.ADD, Op.MUL))
+
+
+def _copies() -> tuple[Witness, ...]:
+    """A movement and a choice in each float that has signalling NaNs."""
+    return tuple(
+        elementwise(build, dtype, row(signalling, kept=signalling, quiet=quiet))
+        for dtype in (d for d in FLOATS if d.format.has_inf)
+        for least in [dtype.format.exponent_mask | 1]
+        for signalling, quiet in [(Bits(least), Bits(least | dtype.format.nan_bits))]
+        for build in (_moved, _chosen)
+    )
+
+
+def _moved(x: UOp) -> UOp:
+    return UOp(Op.FLIP, x, arg=FlipArg((True,)))
+
+
+def _chosen(x: UOp) -> UOp:
+    return UOp(Op.WHERE, UOp(Op.CMPNE, x, x), x, const(0.0, x.dtype))
+
+
+def _two_nans() -> Witness:
+    first, second = Bits(0x7FC00001), Bits(0x7FC00002)
+    return elementwise(
+        Op.ADD,
+        F32,
+        row(first, second, the_first=first, the_second=second, canonical=CANONICAL),
+    )
+
+
+def _made() -> tuple[Witness, ...]:
+    words = {"plus": CANONICAL, "minus": NEGATIVE, "all_ones": ALL_ONES}
+    return (
+        elementwise(Op.ADD, F32, row(inf, -inf, **words)),
+        elementwise(Op.MUL, F32, row(inf, 0.0, **words)),
+        elementwise(Op.SQRT, F32, row(-1.0, **words)),
+    )
+
+
+def _zeros() -> Witness:
+    words = {"plus": 0.0, "minus": -0.0}
+    return elementwise(Op.MAX, F32, row(0.0, -0.0, **words), row(-0.0, 0.0, **words))
+
+
+def _order() -> Witness:
+    words = {"left to right": EVEN, "in pairs": EVEN + 2, "right to left, or wider": EVEN + 4}
+    return whole(folded(Op.ADD), F32, row(EVEN, 1.0, 1.0, 1.0, **words))
+
+
+def _shifts() -> tuple[Witness, ...]:
+    """Shift counts of at least the width, and negative ones."""
+    return (
+        elementwise(
+            Op.SHL,
+            dtypes.int32,
+            row(1, 32, shifted_out=0, modulo_the_width=1),
+            row(1, 33, shifted_out=0, modulo_the_width=2),
+            row(1, -1, shifted_out=0, modulo_the_width=LOWEST),
+        ),
+        elementwise(
+            Op.SHR,
+            dtypes.int32,
+            row(-8, 32, shifted_out=-1, modulo_the_width=-8, zero=0),
+            row(-8, 33, shifted_out=-1, modulo_the_width=-4, zero=0),
+        ),
+        elementwise(Op.SHL, dtypes.uint8, row(1, 8, shifted_out=0, modulo_the_width=1)),
+    )
+
+
+def _casts() -> tuple[Witness, ...]:
+    wrapped = 3 * 10**9 - 2**32
+    return (
+        elementwise(
+            cast_to(dtypes.int32),
+            F32,
+            row(3e9, saturates=HIGHEST, lowest=LOWEST, wraps=wrapped, zero=0),
+            row(inf, saturates=HIGHEST, lowest=LOWEST, wraps=-1, zero=0),
+            row(float("nan"), lowest=LOWEST, zero=0, saturates=HIGHEST),
+        ),
+        elementwise(
+            cast_to(dtypes.int8),
+            F32,
+            row(300.0, saturates=127, lowest=-128, wraps=44, zero=0),
+            row(-300.0, saturates=-128, wraps=-44, zero=0),
+        ),
+        elementwise(
+            cast_to(dtypes.int64), F32, row(1e20, saturates=2**63 - 1, lowest=-(2**63), zero=0)
+        ),
+    )
+
+
+def _divisions() -> tuple[Witness, ...]:
+    quotient = {"zero": 0, "all ones": -1, "highest": HIGHEST, "the dividend": 7}
+    rest = {"zero": 0, "the dividend": 7, "all ones": -1}
+    return tuple(
+        replace(elementwise(op, dtypes.int32, Row((7, 0), words)), ended="traps")
+        for op, words in ((Op.IDIV, quotient), (Op.MOD, rest))
+    )

@@ -13,8 +13,7 @@ from uop.conformance.backends.adversary import AdversaryBackend
 from uop.conformance.backends.interpreter import InterpreterBackend
 from uop.conformance.profile.card import Card, Observation, observe
 from uop.conformance.profile.file import ProfileFileError, profile_text, read_profile
-from uop.conformance.profile.free import free_points
-from uop.conformance.profile.points import knob_points
+from uop.conformance.profile.points import free_points, knob_points
 from uop.conformance.profile.probe import Probe
 from uop.conformance.protocol.codec import from_json, to_json
 from uop.conformance.protocol.types import Backend, Outcome, Problem, ProblemKind

@@ -28,7 +28,7 @@ from reports import (
 from uop.conformance.judging.elements import BINS
 from uop.conformance.judging.verdict import Status
 from uop.conformance.profile.card import Observation
-from uop.conformance.profile.free import FREE, free_points
+from uop.conformance.profile.points import FREE, free_points
 from uop.conformance.protocol.codec import from_json
 from uop.conformance.report.html.markup import in_decimals
 from uop.conformance.report.html.page import page

@@ -11,7 +11,7 @@ from itertools import count
 from uop.conformance.checks import OBSERVED
 from uop.conformance.coverage.ledger import ledger_lines
 from uop.conformance.profile.card import Observation
-from uop.conformance.profile.free import FREE
+from uop.conformance.profile.points import FREE
 from uop.conformance.report.format import first_failed
 from uop.conformance.report.html.markup import (
     Html,
