@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from uop.compiler.runtime.device import require
 from uop.conformance.checks import OptionError
@@ -84,7 +84,7 @@ class Remote:
     """By name the files that were written, or are being written."""
 
     @classmethod
-    def at(cls, url: str, option: str) -> Remote:
+    def at(cls, url: str, option: str) -> Self:
         """Raises the errors of `folder_at`."""
         require("fsspec", "cluster")
         from fsspec.core import url_to_fs
@@ -150,36 +150,25 @@ def folder_at(place: str | Path, option: str) -> Folder:
 
 
 @dataclass(slots=True, eq=False)
-class Store:
+class Store(Remote):
     """Repros in `repros/`, the reports of shards in `results/`, below a URL."""
-
-    folder: Remote
-
-    @classmethod
-    def at(cls, url: str) -> Store:
-        """The store at a URL; OptionError where fsspec does not know it."""
-        return cls(Remote.at(url, "--output"))
 
     def keep(self, report: Report) -> Report:
         """Write the report of a shard and its repros; returns it with the URLs of these."""
         failures = tuple(self._keep_repro(failure) for failure in report.failures)
         report = replace(report, failures=failures)
-        self._write("results", report_text(report), ".json")
+        self._enter("results", report_text(report), ".json")
         return report
-
-    def problems(self) -> list[str]:
-        """Wait for all files; returns error messages."""
-        return self.folder.problems()
 
     def _keep_repro(self, failure: Failure) -> Failure:
         if not failure.text:
             return failure
-        name = self._write("repros", failure.text, ".uop")
-        return replace(failure, repro=f"{self.folder.url}/{name}")
+        name = self._enter("repros", failure.text, ".uop")
+        return replace(failure, repro=f"{self.url}/{name}")
 
-    def _write(self, folder: str, text: str, suffix: str) -> str:
+    def _enter(self, folder: str, text: str, suffix: str) -> str:
         """Begin to write a file; returns its name."""
         content = text.encode("utf-8", "backslashreplace")
         name = f"{folder}/{hashlib.sha256(content).hexdigest()[:DIGITS]}{suffix}"
-        self.folder.write(name, text)
+        self.write(name, text)
         return name

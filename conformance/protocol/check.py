@@ -177,11 +177,12 @@ def _sets_of_inputs(worker: Command, case: Case, results: Checked) -> Iterator[D
 def _optional_checks(worker: Command, results: Checked) -> Iterator[Deviation]:
     """Try each offer on the first program that the worker takes."""
     case = next((c for op in sorted(worker.hello.ops) for c in _cases_of(op, worker)), None)
-    for offer in [o for o in OFFERS if o in worker.hello.offers and case is not None]:
-        assert case is not None
-        program = submission_of(case, worker.hello).program
+    if case is None:
+        return
+    program = submission_of(case, worker.hello).program
+    for offer in [o for o in OFFERS if o in worker.hello.offers]:
         try:
-            text = OFFERED[offer](worker, program)
+            text = _wrong_offer(offer, worker, program)
         except DeviationError as error:
             text = str(error)
         except LostError as lost:
@@ -233,21 +234,17 @@ def _rejecting(worker: Command, program: Program) -> str:
     return ""
 
 
-def _properties(worker: Command, program: Program) -> str:
-    return offers.wrong_property(worker.reply_about("props", program), worker.as_read(program))
-
-
-def _stages(worker: Command, program: Program) -> str:
-    return offers.first_unreadable_stage(worker.reply_about("stages", program))
-
-
-def _source(worker: Command, program: Program) -> str:
-    offers.source(worker.reply_about("source", program))
+def _wrong_offer(offer: str, worker: Command, program: Program) -> str:
+    """Try an offer; returns what is wrong, or nothing. DeviationError, LostError."""
+    if offer == "check":
+        return _rejecting(worker, program)
+    reply = worker.reply_about(offer, program)
+    if offer == "props":
+        return offers.wrong_property(reply, worker.as_read(program))
+    if offer == "stages":
+        return offers.first_unreadable_stage(reply)
+    offers.source(reply)
     return ""
-
-
-OFFERED = dict(zip(OFFERS, (_rejecting, _properties, _stages, _source), strict=True))
-"""The function that tries each offer; it returns what is wrong, or nothing."""
 
 
 def _end(worker: Command, results: Checked) -> Iterator[Deviation]:

@@ -72,7 +72,7 @@ def test_entry_points_have_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """From Python 3.12 on they are found by name alone."""
     mine = EntryPoint("mine", "some:Class", registered.GROUP)
     monkeypatch.setattr(metadata, "entry_points", lambda group: iter([mine]))
-    assert registered.find("mine").entry is mine
+    assert registered.find("mine")[0] is mine
 
 
 def test_a_backend_that_lacks_its_library_says_so_and_how_to_get_it(

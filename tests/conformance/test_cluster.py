@@ -147,7 +147,7 @@ def test_a_store_gets_repros_that_fail_alone_and_results_that_merge(
 ) -> None:
     name = "backends_for_tests:Inaccurate"
     work = replace(WORK, name="wrong", options=replace(OPTIONS, backend=name))
-    store = Store.at((tmp_path / "store").as_uri())
+    store = Store.at((tmp_path / "store").as_uri(), "--output")
     run = Campaign(work, Display(), print, 3, store)
     report = run.result(cluster.scheduler_address)
     assert (store.problems(), report.conclusion) == ([], "does not conform")

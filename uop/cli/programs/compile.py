@@ -167,7 +167,8 @@ def marked(before: UOp, after: UOp, stage: str) -> Iterator[str]:
 
 def judged(case: FileCase, root: UOp, setting: Setting, *, as_json: bool) -> Exit:
     """Judge the stages and the device on the inputs of a case, and print what was found."""
-    from uop.conformance.locate.device import lines_of, to_json
+    from uop.compiler.execute import open_device
+    from uop.conformance.locate.device import check_device, lines_of, to_json
     from uop.conformance.locate.stages import check_stages
     from uop.conformance.suite.levels.written import inputs_and_drawn, ordinary
 
@@ -175,9 +176,6 @@ def judged(case: FileCase, root: UOp, setting: Setting, *, as_json: bool) -> Exi
     notes = [f"input {slot} was drawn: the file has none" for slot in drawn]
     checked = check_stages(root, [inputs], setting)
     if checked.blame is None:
-        from uop.compiler.execute import open_device
-        from uop.conformance.locate.device import check_device
-
         try:
             device = open_device(setting.target)
             checked = check_device(root, [inputs], checked, setting, device)

@@ -67,10 +67,10 @@ def backends(starts: bool) -> None:
 
 
 def installed(name: str) -> str:
-    """Whether what a backend needs is installed, and how to get that; nothing is imported."""
-    module, extra = NEEDS.get(name, ("", ""))
-    if not module or has_module(module):
+    """Whether what a backend needs is installed, and how to get that."""
+    if is_installed(name):
         return "installed"
+    module, extra = NEEDS[name]
     return f'missing    no module {module}; install it with: pip install "uop[{extra}]"'
 
 
@@ -78,13 +78,13 @@ def usable() -> list[str]:
     """The backends whose packages are here, without the interpreter."""
     from uop.conformance.backends import INTERPRETER, names
 
-    needed = {name: NEEDS.get(name, ("", ""))[0] for name in names() if name != INTERPRETER}
-    return [name for name, module in needed.items() if not module or has_module(module)]
+    return [name for name in names() if name != INTERPRETER and is_installed(name)]
 
 
-def has_module(name: str) -> bool:
+def is_installed(name: str) -> bool:
+    """Whether the module that a backend needs is here; nothing is imported."""
     try:
-        return find_spec(name) is not None
+        return name not in NEEDS or find_spec(NEEDS[name][0]) is not None
     except ModuleNotFoundError:
         # One above it is missing.
         return False

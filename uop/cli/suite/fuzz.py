@@ -265,7 +265,7 @@ def on_cluster(
     from uop.conformance.fuzz.cluster import fuzz_on
     from uop.conformance.fuzz.folders import URL, Store
 
-    store = Store.at(output) if URL in output else None
+    store = Store.at(output, "--output") if URL in output else None
     options = options if store is None else replace(options, output=NO_FOLDER)
     corpus = read_corpus(folder, native=options.native)
     for line in of_corpus(corpus):
