@@ -103,8 +103,10 @@ def place_in_adapter(error: Exception) -> str:
     if isinstance(error, AttributeError):
         while frames and frames[-1][1].tb_frame.f_code.co_name in LOOKUPS:
             del frames[-1]
-    places = [(name, k) for k, (name, _) in enumerate(frames) if not _is_standard(name)]
-    name, k = places[-1] if places else ("", 0)
+    standard = sys.stdlib_module_names
+    places = [k for k, (name, _) in enumerate(frames) if name.partition(".")[0] not in standard]
+    k = places[-1] if places else 0
+    name = frames[k][0] if places else ""
     if not name.startswith(OURS) or name == DRIVER:
         return ""
     frame = frames[k][1]
@@ -123,10 +125,6 @@ def _frames(traceback: TracebackType | None) -> Iterator[tuple[str, TracebackTyp
     while traceback is not None:
         yield traceback.tb_frame.f_globals.get("__name__", ""), traceback
         traceback = traceback.tb_next
-
-
-def _is_standard(module: str) -> bool:
-    return module.partition(".")[0] in sys.stdlib_module_names
 
 
 def _is_call(frame: TracebackType) -> bool:

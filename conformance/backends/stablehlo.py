@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from uop.conformance.adapters.backend import (
     imported,
 )
 from uop.conformance.adapters.stablehlo.flat import NAMES, Flat, FlatTensor, function, module
-from uop.conformance.adapters.stablehlo.library import DISTRIBUTION, TESTED, XLA, library
+from uop.conformance.adapters.stablehlo.library import DISTRIBUTION, EXTRA, TESTED, library
 from uop.conformance.adapters.stablehlo.write import FlatBuilder
 from uop.conformance.adapters.walk import build, values_of
 from uop.conformance.backends.attempt import ERRORS
@@ -152,11 +153,23 @@ class XLABackend(ModuleBackend):
     profile = "ftz=bfloat16,float32,float64 excess_precision=bfloat16,float16"
 
     def start(self) -> str:
-        self.xla = XLA()
-        return self.xla.platform
+        self.jax, _ = imported(EXTRA, "jax", "jaxlib")
+        xla, device = import_module("jaxlib.xla_client"), self.jax.devices("cpu")[0]
+        self.client, self.options = device.client, xla.CompileOptions()
+        self.devices = xla.DeviceList((device,))
+        return f"{self.client.platform}"
 
     def loaded(self, text: str) -> Callable[[list[Array]], Sequence[Any]]:
-        return self.xla.loaded(text)
+        executable = self.client.compile_and_load(text.encode(), self.devices, self.options)
+
+        def run(arguments: list[Array]) -> Sequence[Any]:
+            # Without it JAX halves numbers of 64 bits; as a setting it would hold for the process.
+            with self.jax.enable_x64(True):
+                buffers = [self.jax.device_put(a, self.devices[0]) for a in arguments]
+            results: Sequence[Any] = executable.execute(buffers)
+            return results
+
+        return run
 
 
 class IREEBackend(ModuleBackend):

@@ -1,9 +1,8 @@
-"""What is read of jax and jaxlib: StableHLO's modules and parser, and XLA on the CPU."""
+"""What is read of jax and jaxlib: StableHLO's modules, parser and interpreter."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -78,33 +77,6 @@ def library() -> Library:
         context = mlir.make_ir_context()
         stablehlo.register_interpreter_dialect(context)
         return Library(ir, stablehlo, context)
-
-
-class XLA:
-    """XLA on the CPU, as jax uses it."""
-
-    def __init__(self) -> None:
-        """Raises as `library` does."""
-        self.jax, _ = imported(EXTRA, "jax", "jaxlib")
-        with fitting(DISTRIBUTION, TESTED):
-            client = import_module("jaxlib.xla_client")
-            device = self.jax.devices("cpu")[0]
-            self.client, self.options = device.client, client.CompileOptions()
-            self.devices = client.DeviceList((device,))
-            self.platform = f"{self.client.platform}"
-
-    def loaded(self, text: str) -> Callable[[list[Array]], Sequence[Any]]:
-        """A compiled module: it takes and gives arrays."""
-        executable = self.client.compile_and_load(text.encode(), self.devices, self.options)
-
-        def run(arguments: list[Array]) -> Sequence[Any]:
-            # Without it JAX halves numbers of 64 bits; as a setting it would hold for the process.
-            with self.jax.enable_x64(True):
-                buffers = [self.jax.device_put(a, self.devices[0]) for a in arguments]
-            results: Sequence[Any] = executable.execute(buffers)
-            return results
-
-        return run
 
 
 def place_of(location: Any) -> tuple[int, int]:
