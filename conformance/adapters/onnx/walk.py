@@ -8,20 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from uop.conformance.adapters.onnx.library import array_of, element_of, onnx
-from uop.conformance.adapters.onnx.rules import Body, Rule, constant, rule_of
+from uop.conformance.adapters.onnx.rules import Body, constant, rule_of
 from uop.interpreter.numeric.storage import Array
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.graph import leaves, slot_of
 from uop.spec.ops.names import Op
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function: its nodes, and for one of ONNX the declaration of its op."""
-
-    proto: Any
-    schema: Any = None
 
 
 def function_of(
@@ -30,10 +22,12 @@ def function_of(
     attributes: Mapping[str, Any],
     inputs: Sequence[Tensor | None],
     opset: int,
-) -> Function:
-    """The function that a node calls; UnsupportedError if its op is not composed of others."""
+) -> tuple[Any, dict[str, Any]]:
+    """The function that a node calls, with the attributes of the call and the defaults that it
+    declares; UnsupportedError if its op is not composed of others.
+    """
     if local is not None:
-        return Function(local)
+        return local, {**{each.name: each for each in local.attribute_proto}, **attributes}
     library = onnx()
     try:
         schema = library.defs.get_schema(node.op_type, opset, node.domain)
@@ -53,7 +47,12 @@ def function_of(
         )
     if data is None:
         raise UnsupportedError("this op has no rule")
-    return Function(library.FunctionProto.FromString(data), schema)
+    proto = library.FunctionProto.FromString(data)
+    defaults = {each.name: each for each in proto.attribute_proto}
+    for name, declared in schema.attributes.items():
+        if declared.default_value.type:
+            defaults[name] = declared.default_value
+    return proto, {**defaults, **attributes}
 
 
 def newest(versions: Sequence[int], opset: int) -> int:
@@ -91,16 +90,6 @@ def attribute_of(attribute: Any) -> Any:
     raise UnsupportedError(f"attribute {attribute.name} of type {kind}")
 
 
-def with_defaults(proto: Any, schema: Any, attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes of a call of a function, with the defaults that it declares."""
-    defaults = {each.name: each for each in proto.attribute_proto}
-    if schema is not None:
-        for name, declared in schema.attributes.items():
-            if declared.default_value.type:
-                defaults[name] = declared.default_value
-    return {**defaults, **attributes}
-
-
 Scope = dict[str, Tensor | None]
 Opsets = Mapping[str, int]
 
@@ -115,14 +104,6 @@ class NodeError(UnsupportedError):
 
 class MalformedNodeError(MalformedError):
     """A node of a model that breaks a condition."""
-
-
-class UnknownError(UnsupportedError):
-    """A rule needs the value of a Tensor that depends on inputs with these slots."""
-
-    def __init__(self, slots: tuple[int, ...]) -> None:
-        super().__init__("its shape or its course depends on values that are inputs")
-        self.slots = slots
 
 
 @dataclass(slots=True)
@@ -161,9 +142,9 @@ class ModelWalk:
     def node(self, node: Any, scope: Scope, opsets: Opsets, outer: Mapping[str, Any]) -> None:
         domain = "" if node.domain == "ai.onnx" else node.domain
         inputs = [scope[name] if name else None for name in node.input]
-        given = [outer.get(a.ref_attr_name) if a.ref_attr_name else a for a in node.attribute]
+        held = [outer.get(a.ref_attr_name) if a.ref_attr_name else a for a in node.attribute]
         attributes = {
-            new.name: a for new, a in zip(node.attribute, given, strict=True) if a is not None
+            new.name: a for new, a in zip(node.attribute, held, strict=True) if a is not None
         }
         function = self.functions.get((node.domain, node.op_type, node.overload))
         opset = opsets.get(domain, 0)
@@ -173,41 +154,30 @@ class ModelWalk:
                 name: self.body(a.g, scope, opsets, outer) if a.HasField("g") else attribute_of(a)
                 for name, a in attributes.items()
             }
-            results = self.applied(found, inputs, decoded, len(node.output))
+            operands = [
+                self.array(value) if k in found.known and value is not None else value
+                for k, value in enumerate(inputs)
+            ]
+            results = found(operands, decoded, len(node.output), self.array)
         else:
-            expanded = function_of(node, function, attributes, inputs, opset)
-            results = self.called(expanded, inputs, attributes, opsets)
+            proto, given = function_of(node, function, attributes, inputs, opset)
+            results = self.called(proto, inputs, given, opsets)
         for name, result in zip(node.output, results, strict=False):
             if name and result is not None:
                 scope[name] = result
 
-    def applied(
-        self,
-        found: Rule,
-        inputs: Sequence[Tensor | None],
-        attributes: Mapping[str, Any],
-        outputs: int,
-    ) -> Sequence[Tensor | None]:
-        """The outputs of a rule."""
-        operands = [
-            self.array(value) if k in found.known and value is not None else value
-            for k, value in enumerate(inputs)
-        ]
-        return found(operands, attributes, outputs, self.array)
-
     def called(
         self,
-        function: Function,
+        proto: Any,
         inputs: Sequence[Tensor | None],
         attributes: Mapping[str, Any],
         opsets: Opsets,
     ) -> list[Tensor | None]:
         """The outputs of a function."""
-        proto = function.proto
         missing = [None] * (len(proto.input) - len(inputs))
         scope: Scope = dict(zip(proto.input, [*inputs, *missing], strict=True))
         inner = {**opsets, **{each.domain: each.version for each in proto.opset_import}}
-        self.nodes(proto.node, scope, inner, with_defaults(proto, function.schema, attributes))
+        self.nodes(proto.node, scope, inner, attributes)
         return [scope.get(name) for name in proto.output]
 
     def body(self, graph: Any, scope: Scope, opsets: Opsets, outer: Mapping[str, Any]) -> Body:
@@ -223,10 +193,11 @@ class ModelWalk:
         return call
 
     def array(self, value: Tensor) -> Array:
-        """What a Tensor holds, if it depends on no input."""
-        slots = tuple(slot_of(u) for u in leaves(value.uop) if u.op is Op.PARAM)
-        if slots:
-            raise UnknownError(slots)
+        """What a Tensor holds; NodeError where it depends on inputs."""
+        needs = tuple(self.names[slot_of(u)] for u in leaves(value.uop) if u.op is Op.PARAM)
+        if needs:
+            said = "its shape or its course depends on values that are inputs"
+            raise NodeError(said, self.place, needs)
         array: Array = value.numpy()
         return array
 
@@ -251,10 +222,7 @@ class ModelWalk:
             # What Python and numpy say of lengths that do not fit, or are too large.
             raise MalformedNodeError(f"{self.place}: {error}") from error
         except UnsupportedError as error:
-            needs: tuple[str, ...] = ()
-            if isinstance(error, UnknownError):
-                needs = tuple(self.names[slot] for slot in error.slots)
-            raise NodeError(str(error), self.place, needs) from None
+            raise NodeError(str(error), self.place) from None
         finally:
             self.places.pop()
 
