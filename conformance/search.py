@@ -142,9 +142,7 @@ class Search:
             if mismatch is None:
                 return timed
             why = f"a wrong result: {mismatch.message}"
-        except EndedError as error:
-            why = str(error)
-        except wire.RefusedError as error:
+        except (EndedError, wire.RefusedError) as error:
             why = str(error)
         self.failed += 1
         return why

@@ -71,7 +71,9 @@ class OclgrindBackend(CompiledBackend):
             # Each context starts a new log.
             log = self.log.read_text("utf-8", "replace").strip() if self.log.exists() else ""
             if OWN_FAULT in log:
-                return Problem(ProblemKind.UNSUPPORTED, f"the simulator gives up: {_reason(log)}")
+                # Behind the line with the place in its own source stands what it lacks.
+                why = log.partition(OWN_FAULT)[2].partition("\n")[2].strip().partition("\n")[0]
+                return Problem(ProblemKind.UNSUPPORTED, f"the simulator gives up: {why}")
             if reports := list(dict.fromkeys(_reports(log, compiled))):
                 return Problem(ProblemKind.TRAP, "\n".join(reports[:REPORTS]))
         return Outputs(tuple(outputs))
@@ -107,11 +109,6 @@ def _reports(log: str, compiled: Compiled) -> Iterator[str]:
         places = " and ".join(line if u is None else described(u) for line, u in nodes)
         what = ADDRESS.sub("", paragraph.partition("\n")[0].strip())
         yield f"{what} in {kernel[1]}: {places}"
-
-
-def _reason(log: str) -> str:
-    """What the simulator lacks, without the place in its own source."""
-    return log[log.index(OWN_FAULT) :].partition("\n")[2].strip().partition("\n")[0]
 
 
 def library() -> Path:

@@ -88,7 +88,12 @@ def trial(name: str, dtype: DType, opset: int) -> bytes:
     else:
         schema = schema_of(name, opset)
         assert schema is not None
-        inputs = [_operand(graph, i, x) for i in schema.inputs if _is_needed(i)]
+        # The axes of a Pad are not of its dtype, and optional.
+        inputs = [
+            _operand(graph, i, x)
+            for i in schema.inputs
+            if i.option.name != "Optional" or (i.name in SIZES and i.type_str != "Tind")
+        ]
         same = schema.outputs[0].type_str == operand(schema).type_str
         size = LONGER.get(name, 1 if name in SHORTER else 2)
         made = graph.node(
@@ -96,11 +101,6 @@ def trial(name: str, dtype: DType, opset: int) -> bytes:
         )
     text: bytes = model([graph.written([made])]).SerializeToString()
     return text
-
-
-def _is_needed(formal: Any) -> bool:
-    """Whether an op gets the operand: the axes of a Pad are not of its dtype, and optional."""
-    return formal.option.name != "Optional" or (formal.name in SIZES and formal.type_str != "Tind")
 
 
 def _operand(graph: Graph, formal: Any, x: Tensor) -> Tensor:

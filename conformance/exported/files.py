@@ -75,12 +75,8 @@ class Described:
         return math.prod(self.shape)
 
 
-def dtype_table() -> dict[str, dict[str, Any]]:
-    """For each dtype its bits, its order, and of floats the last bit pattern before NaN."""
-    return {dtype.name: _dtype_row(dtype) for dtype in DTYPES.values() if dtype.name != "void"}
-
-
 def _dtype_row(dtype: DType) -> dict[str, Any]:
+    """The bits of a dtype, its order, and of a float the last bit pattern before NaN."""
     bits = 8 * np_dtype(dtype).itemsize
     if dtype.is_float:
         last = dtype.format.max_bits + dtype.format.has_inf
@@ -274,7 +270,7 @@ def _header(seed: int, profile: str) -> str:
             "uop": own_version(),
             "seed": seed,
             "profile": profile,
-            "dtypes": dtype_table(),
+            "dtypes": {d.name: _dtype_row(d) for d in DTYPES.values() if d.name != "void"},
         }
     )
 

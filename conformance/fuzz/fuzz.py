@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice, zip_longest
 
 from uop.conformance.checks import OptionError
@@ -211,7 +212,8 @@ class Fuzz(Run):
             if not ids:
                 break
             self.ledger.expect(ids)
-            self.judge_cases(pool, tasks_of(ids, size, self._in_time), end)
+            in_time = partial(self.clock.cases_in_time, self.tally, self.options.workers)
+            self.judge_cases(pool, tasks_of(ids, size, in_time), end)
             self.ledger.forget()
             self._compare(rest)
             self.find_causes(pool, min(rest, 2 * time.monotonic() - begun))
@@ -280,9 +282,6 @@ class Fuzz(Run):
         seconds = time.monotonic() - self.clock.judging_since - self.searching
         judged = sum(self.tally.counts.values())
         return max(FEWEST, int(judged * min(1.0, LONGEST / max(seconds, 1e-3))))
-
-    def _in_time(self) -> int:
-        return self.clock.cases_in_time(self.tally, self.options.workers)
 
     def report(self, hello: Hello, options: Options, *, tries: bool) -> Report:
         report = self.tally.report(

@@ -32,7 +32,9 @@ def fuzz_all(
     part = options.seconds / len(backends)
     options = replace(options, seconds=part)
     found = reports_on(options, backends, display, _run)
-    ids = dict.fromkeys(id for report in found.every for id in _ids_of_causes(report))
+    # The first case of each cause; a choice that the backend may not make has none.
+    causes = (f for report in found.every for f in report.failures if f.level in ALL_LEVELS)
+    ids = dict.fromkeys(failure.id for failure in causes)
     results = {id: results_in(found.every, id) for id in ids}
     deadline = time.monotonic() + part
     try:
@@ -50,11 +52,6 @@ def fuzz_all(
 
 def _run(options: Options, display: Display) -> Fuzz:
     return Fuzz(replace(options, effort=FUZZ), display)
-
-
-def _ids_of_causes(report: Report) -> Iterator[str]:
-    """The first case of each cause; a choice that the backend may not make has none."""
-    return (failure.id for failure in report.failures if failure.level in ALL_LEVELS)
 
 
 def _judged(

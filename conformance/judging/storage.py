@@ -72,11 +72,6 @@ def _element_set(nan: int, anything: bool, *ends: int) -> ElementSet:
     return ElementSet(tuple(found), nan=nan == NaN.MAY)
 
 
-def _ends_of_nans(s: ElementSet) -> tuple[int, int]:
-    """The bits of one NaN or of two; anything where there are none."""
-    return min(s.nan_bits, default=0), max(s.nan_bits, default=0)
-
-
 def accepted_of(u: UOp, sets: Sequence[ElementSet]) -> Accepted:
     """The accepted sets of an output in a file.
 
@@ -91,7 +86,9 @@ def accepted_of(u: UOp, sets: Sequence[ElementSet]) -> Accepted:
         return np.array(flags, np.bool_).reshape(u.shape)
 
     exact = [0 < len(s.nan_bits) <= 2 and not (s.intervals or s.nan) for s in sets]
-    parts = [s.intervals or (_ends_of_nans(s),) for s in sets]
+    # Without intervals the ends are those of one NaN or of two; anything where there are none.
+    ends = ((min(s.nan_bits, default=0), max(s.nan_bits, default=0)) for s in sets)
+    parts = [s.intervals or (pair,) for s, pair in zip(sets, ends, strict=True)]
     most = max(map(len, parts), default=1)
     lows, highs = (
         [column([p[min(k, len(p) - 1)][end] for p in parts]) for k in range(most)] for end in (0, 1)

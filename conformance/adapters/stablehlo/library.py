@@ -45,12 +45,11 @@ class Library:
     def evaluated(self, module: Any, inputs: list[Array]) -> list[Array]:
         """The results of `main`, by the reference interpreter of StableHLO."""
         with self.context:
-            arguments = [self._attribute(a) for a in inputs]
+            get = self.ir.DenseElementsAttr.get
+            arguments = [
+                get(np.asarray(a, order="C"), signless=a.dtype.kind != "u") for a in inputs
+            ]
             return [np.array(r) for r in self.stablehlo.eval_module(module, arguments)]
-
-    def _attribute(self, a: Array) -> Any:
-        is_signless = a.dtype.kind != "u"
-        return self.ir.DenseElementsAttr.get(np.asarray(a, order="C"), signless=is_signless)
 
     def elements(self, attribute: Any, dtype: DType, shape: tuple[int, ...]) -> Array:
         """The elements of a constant. Those of narrow floats have no form in Python but as bits."""
