@@ -21,8 +21,7 @@ from onnx.backend.test.runner import Runner
 from onnx.numpy_helper import to_array
 
 from uop import UOp, from_onnx
-from uop.conformance.adapters.onnx.read import OnnxProgram
-from uop.conformance.adapters.onnx.walk import NodeError
+from uop.conformance.adapters.onnx.read import NodeError, OnnxProgram
 from uop.spec.errors import UnsupportedError
 
 Array = NDArray[Any]

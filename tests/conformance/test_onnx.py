@@ -13,7 +13,7 @@ import pytest
 from uop import Op, Tensor, evaluate, from_onnx, to_onnx
 from uop.conformance.adapters.onnx import library
 from uop.conformance.adapters.onnx.ops.activations import UNARY
-from uop.conformance.adapters.onnx.walk import NodeError
+from uop.conformance.adapters.onnx.read import NodeError
 from uop.conformance.checks import OptionError
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.errors import MalformedError, UnsupportedError
