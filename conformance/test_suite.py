@@ -23,8 +23,9 @@ from uop.conformance.plugin import JUDGED
 from uop.conformance.profile.card import observe
 from uop.conformance.run.options import profile_of_run
 from uop.conformance.shrink.explain import Failing
-from uop.conformance.shrink.lost import LOSSES
-from uop.conformance.shrink.repro import NOT_SHRUNK, find_cause, unshrunk
+from uop.conformance.shrink.probe import LOSSES
+from uop.conformance.shrink.repro import NOT_SHRUNK, find_cause
+from uop.conformance.shrink.writing import unshrunk
 from uop.conformance.strategies import HypothesisChoices
 from uop.conformance.suite.case import LEVELS, Case, InvalidCase
 from uop.conformance.suite.generate import AnyGroup, groups

@@ -21,7 +21,8 @@ from uop.conformance.report.model import Failure
 from uop.conformance.run import tasks
 from uop.conformance.run.options import profile_of_run
 from uop.conformance.run.pool import Task
-from uop.conformance.shrink.explain import Explained, Failing, Seen
+from uop.conformance.shrink.explain import Explained, Failing
+from uop.conformance.shrink.probe import Seen
 from uop.conformance.shrink.repro import explained_by
 from uop.conformance.suite.case import Case, CaseId
 from uop.conformance.suite.own_cases import AnyCase, FileJudge, OwnCases, suite_case

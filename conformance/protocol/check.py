@@ -21,7 +21,8 @@ from uop.conformance.report.model import counted
 from uop.conformance.report.options import ReportedOptions
 from uop.conformance.run.commands import conform_command
 from uop.conformance.shrink.explain import Failing
-from uop.conformance.shrink.repro import find_cause, unshrunk
+from uop.conformance.shrink.repro import find_cause
+from uop.conformance.shrink.writing import unshrunk
 from uop.conformance.suite.case import Case, InvalidCase
 from uop.conformance.suite.generate import groups
 from uop.conformance.workers.command import Command

@@ -31,8 +31,8 @@ from uop.conformance.run.known import (
     read_known,
 )
 from uop.conformance.run.replay import judge_files
-from uop.conformance.shrink.repro import signature_now
 from uop.conformance.shrink.signature import SIGNATURES, number_in
+from uop.conformance.shrink.writing import signature_now
 from uop.conformance.suite.case import ALL_LEVELS, MIXED, CaseId, NoSuchCaseError
 from uop.conformance.suite.own_cases import read_cases, suite_case
 from uop.conformance.workers.sessions import known, started

@@ -1,4 +1,7 @@
-"""Shrinks the axes of a tensor program, with the shapes and places that its ops state."""
+"""Shrinks the axes, elements and devices of a tensor program.
+
+The shapes and places that its ops state follow the axes of its inputs.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,23 @@ from dataclasses import replace
 from functools import partial
 from math import gcd, prod
 
-from uop.conformance.shrink.reduce import Candidate, with_used_inputs
-from uop.conformance.shrink.search import Step
-from uop.spec.args import ConstArg, SliceArg, arg_of
+import numpy as np
+
+from uop.conformance.shrink.reduce import (
+    PLACED,
+    Candidate,
+    Found,
+    Probe,
+    Search,
+    Step,
+    at_elements,
+    devices_of,
+    is_computing,
+    single_outputs,
+    with_used_inputs,
+    without_functions,
+)
+from uop.spec.args import ConstArg, Device, SliceArg, arg_of
 from uop.spec.graph import leaves, outside, over, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import fixed, index_value, index_values
@@ -17,6 +34,9 @@ from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, dims, index_const
 from uop.spec.walk import free_params, outside_bodies, rebuild
 
+PARTS = 16
+"""The parts that elements are split into. Parts that pass cost little, and one loss finds the part
+that does not."""
 New = dict[UOp, UOp]
 """What stands for each node so far."""
 Cut = Callable[[int, int], slice]
@@ -170,3 +190,70 @@ FOLLOWING: Mapping[Op, Callable[[UOp, UOp], UOp]] = {
 """Ops that state shapes or places, and how each follows its operand."""
 GROWING: Mapping[Op, Callable[[UOp, UOp, Cut], UOp]] = {Op.EXPAND: _expanded, Op.PAD: _padded}
 """Ops that state longer axes, which are cut as those of inputs are."""
+
+
+def reduce_elements(found: Found, probe: Probe) -> Found:
+    """Shrink the data of a tensor program that fails where the failing elements are not known."""
+    search = Search(*found, probe)
+    search.take(without_functions(search.best))
+    search.take(single_outputs(search.best.root, search.best.inputs))
+    search.repeat(parts_of_elements)
+    search.repeat(shorter_axes)
+    return search.found
+
+
+def parts_of_elements(candidate: Candidate) -> Iterator[Step]:
+    """The program on parts of its elements, if it is elementwise."""
+    root = candidate.root
+    nodes = outside(root)
+    computing = [u for u in nodes if is_computing(u)]
+    is_plain = root.op is not Op.TUPLE and all(u.op is not Op.BUFFER for u in nodes)
+    if is_plain and root.shape and all(u.declaration.is_elementwise for u in computing):
+        for part in np.array_split(np.arange(np.prod(root.shape)), PARTS):
+            if part.size:
+                yield partial(at_elements, candidate, part)
+
+
+Where = Callable[[Device], Device]
+
+
+def fewer_devices(candidate: Candidate) -> Iterator[Step]:
+    """The program on no device, without one, or with one in place of another."""
+    nodes = candidate.root.toposort()
+    devices = dict.fromkeys(name for u in nodes for name in devices_of(u))
+    if devices:
+        yield partial(_placed, candidate, lambda device: None)
+    for gone in reversed([*devices]):
+        yield partial(_placed, candidate, partial(_without, gone))
+        for kept in devices:
+            if kept != gone:
+                yield partial(_placed, candidate, partial(_instead, gone, kept))
+
+
+def _without(gone: str, device: Device) -> Device:
+    """The devices of a sharded value but one."""
+    if isinstance(device, tuple) and len(device) > 1:
+        return tuple(name for name in device if name != gone)
+    return device
+
+
+def _instead(gone: str, kept: str, device: Device) -> Device:
+    return kept if device == gone else device
+
+
+def _placed(candidate: Candidate, where: Where) -> Candidate:
+    """The program with its values on other devices, without copies that stay where they are."""
+
+    def placed(u: UOp, src: list[UOp]) -> UOp:
+        arg = replace(u.arg, device=where(u.arg.device)) if isinstance(u.arg, PLACED) else u.arg
+        return src[0] if _is_copy(u, src, where) else UOp(u.op, *src, arg=arg, tag=u.tag)
+
+    return with_used_inputs(rebuild(candidate.root, placed), candidate.inputs)
+
+
+def _is_copy(u: UOp, sources: list[UOp], where: Where) -> bool:
+    """Whether a node only moves a value to the device where it is."""
+    if u.op is Op.REPLICATED:
+        return where(u.device) is None
+    is_load = u.op is Op.LOAD and u.src[0].addrspace is None
+    return is_load and len(sources) == 1 and where(u.device) == sources[0].device

@@ -15,15 +15,18 @@ from functools import partial
 import numpy as np
 
 from uop.conformance.coverage.value_classes import named
+from uop.conformance.judging.judge import Judge
+from uop.conformance.judging.verdict import CaseFailure, Status
 from uop.conformance.report.model import SPECIAL, When
 from uop.conformance.shrink.axes import without_last
-from uop.conformance.shrink.explain import special_classes
+from uop.conformance.shrink.explain import alike, special_classes
 from uop.conformance.shrink.pattern import converted
-from uop.conformance.shrink.reduce import Candidate, Step, cut, interpreted, with_used_inputs
+from uop.conformance.shrink.probe import LEAST_WORK, verdicts, work_of
+from uop.conformance.shrink.reduce import Candidate, cut, interpreted, with_used_inputs
 from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.numeric.storage import Array, constant, to_bits
 from uop.spec.args import BufferArg, ConstArg, DTypeArg, FlipArg, ReduceArg, arg_of
-from uop.spec.dtype import DType, dtypes
+from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.errors import UopError
 from uop.spec.graph import inlined, kind_of, leaves, outside, replaced, slot_of, slots_of
 from uop.spec.ops.names import Op
@@ -32,22 +35,9 @@ from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, param
 from uop.spec.walk import rebuild
 
-
-class Outcome(Enum):
-    """What comes of a neighbour: it passes, fails like the repro, or fails in another way."""
-
-    PASSES = "passes"
-    ALIKE = "alike"
-    OTHERWISE = "otherwise"
-
-
-Outcomes = Callable[[Sequence[Candidate]], Sequence[Outcome | None]]
-"""Judges programs; None for one that is not judged."""
 OPERANDS = ("first", "second", "third")
 LONG = 4
 """An axis of fewer elements is no condition: most programs that compute something have it."""
-
-
 CALLED = "a FUNCTION is called"
 
 
@@ -64,34 +54,39 @@ class Neighbour:
     """Makes a program that differs from a repro in one thing: that thing, in words."""
 
     name: str
-    make: Step
+    make: Callable[[], Candidate]
     of: Of = Of.THING
 
 
-def conditions(
-    repro: Candidate, others: Sequence[DType], ops: Set[str], outcomes: Outcomes
-) -> When:
-    """When a repro fails, as its neighbours show; a backend has these other dtypes and ops."""
+def conditions(judge: Judge, repro: Candidate, failure: CaseFailure) -> When:
+    """When a repro fails, as its neighbours show, with other dtypes and ops of the backend."""
     if kind_of(repro.root).calls_kernels:
         return When()
+    hello = judge.session.hello
     near = [
         *_valid(_lacking_one_thing(repro)),
-        *_valid(_on_other_dtypes(repro, others)),
-        *_valid(_with_other_ops(repro, ops)),
+        *_valid(_on_other_dtypes(repro, (d for d in VALUES if d.name in hello.dtypes))),
+        *_valid(_with_other_ops(repro, hello.ops)),
         *_valid(_folded_or_not(repro)),
     ]
-    found = outcomes([program for _, program in near]) if near else []
-    judged = [(n, f) for (n, _), f in zip(near, found, strict=True) if f is not None]
+    most = max(LEAST_WORK, 2 * work_of(repro))
+    found = verdicts(judge, [program for _, program in near], hello.ops, most)
+    judged = [
+        (neighbour, verdict.failure and alike(verdict.failure, failure))
+        for (neighbour, _), verdict in zip(near, found, strict=True)
+        if verdict is not None and verdict.status is not Status.SKIPPED
+    ]
 
-    def names(of: Of, outcome: Outcome) -> list[str]:
-        return list(dict.fromkeys(n.name for n, f in judged if n.of is of and f is outcome))
+    def names(of: Of, is_alike: bool | None) -> list[str]:
+        """The neighbours that fail alike, or otherwise; with None those that pass."""
+        return list(dict.fromkeys(n.name for n, found in judged if (n.of, found) == (of, is_alike)))
 
-    needs, on = names(Of.THING, Outcome.PASSES), names(Of.DTYPE, Outcome.ALIKE)
+    needs, on = names(Of.THING, None), names(Of.DTYPE, True)
     if special := special_classes(repro):
         needs.append(SPECIAL + ", ".join(named(special)))
-    otherwise = [name for name in names(Of.DTYPE, Outcome.OTHERWISE) if name not in on]
-    off = [name for name in names(Of.DTYPE, Outcome.PASSES) if name not in (*on, *otherwise)]
-    also = names(Of.OP, Outcome.ALIKE)
+    otherwise = [name for name in names(Of.DTYPE, False) if name not in on]
+    off = [name for name in names(Of.DTYPE, None) if name not in (*on, *otherwise)]
+    also = names(Of.OP, True)
     return When(*(tuple(needs), tuple(on), tuple(otherwise), tuple(off), tuple(also)), len(judged))
 
 

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, reduce
-from hashlib import blake2b
 from itertools import islice
 from operator import or_
 
@@ -53,33 +52,6 @@ from uop.spec.walk import outside_bodies, rebuild
 
 PLACES = 12
 """At most so many places of a repro in one program are tried."""
-
-Seen = dict[tuple[object, ...], CaseFailure | None]
-"""The outcomes of candidates: their root and hashed inputs, with the failure if they fail."""
-MOST_SEEN = 4096
-"""The most outcomes that are kept: each keeps its graph."""
-
-
-def remembering(probe: Probe, seen: Seen) -> Probe:
-    """A probe that runs no candidate twice: the image of a repro is that of many cases."""
-
-    def run(candidates: Sequence[Candidate]) -> list[CaseFailure | None]:
-        keys = [_key(candidate) for candidate in candidates]
-        new = {key: c for key, c in zip(keys, candidates, strict=True) if key not in seen}
-        found = {key: seen.pop(key) for key in dict.fromkeys(keys) if key in seen}
-        if new:
-            found |= zip(new, probe(list(new.values())), strict=True)
-        seen.update(found)
-        for key in list(seen)[:-MOST_SEEN]:
-            del seen[key]
-        return [found[key] for key in keys]
-
-    return run
-
-
-def _key(candidate: Candidate) -> tuple[object, ...]:
-    held = sorted(candidate.inputs.items())
-    return candidate.root, *((slot, blake2b(a.tobytes()).digest()) for slot, a in held)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,26 +1,55 @@
-"""Shrinks a failing program of kernels: its calls, loops and nodes, then its memory and data."""
+"""Shrinks a failing program of kernels: its calls, loops and nodes, then its memory and data.
+
+First it takes a part alone: a kernel on its arguments, or what it computes as a tensor program.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from math import prod
 
 import numpy as np
 
-from uop.conformance.shrink.alone import values_alone
-from uop.conformance.shrink.reduce import Candidate, Found, Probe, is_computing, with_used_inputs
-from uop.conformance.shrink.search import Search, Step, count_of
-from uop.spec.args import AxisType, ConstArg, ParamArg, RangeArg, arg_of
+from uop.conformance.shrink.reduce import (
+    Candidate,
+    Found,
+    Probe,
+    Search,
+    Step,
+    count_of,
+    filled,
+    is_computing,
+    numbered,
+    value_of,
+    with_used_inputs,
+)
+from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.numeric.storage import Array
+from uop.interpreter.values import Value
+from uop.spec.args import AxisType, BufferArg, ConstArg, RangeArg, arg_of
 from uop.spec.dtype import dtypes
-from uop.spec.graph import base_of, calls, leaves, outside, slot_of, without_order
+from uop.spec.errors import UndefinedError, UopError
+from uop.spec.graph import (
+    base_of,
+    calls,
+    kernel_calls,
+    leaves,
+    outside,
+    replaced,
+    slot_of,
+    without_order,
+)
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.kernel.listing import Listing
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, const, dims, index_const
+from uop.spec.uop import UOp, const, dims, index_const, param
 from uop.spec.walk import free_params, outside_bodies, rebuild, toposort
 
+MOST_ELEMENTS = 1 << 14
+"""A computation over more work items and iterations stays in its kernel."""
 PLAIN = (0, 1)
 """The values of simple data."""
 Edit = Mapping[UOp, UOp | None]
@@ -214,19 +243,24 @@ def _unclosed(body: UOp) -> set[RangeArg]:
 
 
 def _around(candidate: Candidate, bodies: Edit, new: Edit) -> Candidate | None:
-    """The program with other bodies, and edited outside of them."""
-    root = with_bodies(candidate.root, bodies, new)
+    """The program with other bodies, and edited outside of them: None if no CALL remains.
+
+    A CALL keeps the arguments that its new body reads.
+    """
+    dropped = {c: None for c in calls(candidate.root) if bodies.get(c.src[0], c.src[0]) is None}
+    edits = {old: _packed(body) for old, body in bodies.items() if body is not None}
+
+    def rebuilt(u: UOp, sources: Sequence[UOp | None]) -> UOp | None:
+        if u.op is not Op.CALL:
+            return _over(u, sources)
+        if u.src[0] not in edits:
+            return _plain(u, (u.src[0], *sources))
+        body, slots = edits[u.src[0]]
+        return _plain(u, (body, *(sources[slot] for slot in slots)))
+
+    done: dict[UOp, UOp | None] = {**new, **dropped}
+    root = rebuild(candidate.root, rebuilt, outside_bodies, done)
     return None if root is None else with_used_inputs(root, candidate.inputs)
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The elements of a memory that are kept."""
-
-    start: int
-    count: int
-    shift: int
-    """By how much indices become less. Where it is not `start`, they access other elements."""
 
 
 def smaller_memory(candidate: Candidate) -> Iterator[Step]:
@@ -239,8 +273,8 @@ def smaller_memory(candidate: Candidate) -> Iterator[Step]:
             yield partial(Candidate, root, rest)
     inner = [u for c in calls(root) for u in c.src[0].toposort() if u.op is Op.BUFFER]
     for buffers in dict.fromkeys(_alike(root, u) for u in dict.fromkeys((*leaves(root), *inner))):
-        for window in _windows(root, buffers):
-            yield partial(_cut, candidate, buffers, window)
+        for kept, shift in _windows(root, buffers):
+            yield partial(_cut, candidate, buffers, kept, shift)
 
 
 def _alike(root: UOp, buffer: UOp) -> tuple[UOp, ...]:
@@ -274,46 +308,42 @@ def _accesses(call: UOp, buffers: Collection[UOp], ops: Sequence[Op]) -> Iterato
             yield u
 
 
-def _windows(root: UOp, buffers: Sequence[UOp]) -> Iterator[Window]:
+def _windows(root: UOp, buffers: Sequence[UOp]) -> Iterator[tuple[slice, int]]:
+    """The elements of a memory to keep, and by how much indices become less.
+
+    Where that is not the first element, they access other elements than before.
+    """
     size = prod(buffers[0].shape)
     places = (u.src[1] for c in calls(root) for u in _accesses(c, buffers, (Op.INDEX,)))
-    intervals = [place.min_max for place in places]
-    accessed = [interval for interval in intervals if interval is not None]
+    accessed = [place.min_max for place in places if place.min_max is not None]
     if accessed:
         start = max(0, min(int(i.min) for i in accessed))
-        stop = min(size, max(int(i.max) for i in accessed) + 1)
-        yield Window(start, stop - start, start)
+        yield slice(start, min(size, max(int(i.max) for i in accessed) + 1)), start
     for count in (1, 2, size // 2, size - 1):
         if 0 < count < size:
-            yield Window(0, count, 0)
-            yield Window(size - count, count, 0)
+            yield slice(0, count), 0
+            yield slice(size - count, size), 0
 
 
-def _cut(candidate: Candidate, buffers: Sequence[UOp], window: Window) -> Candidate | None:
+def _cut(candidate: Candidate, buffers: Sequence[UOp], kept: slice, shift: int) -> Candidate | None:
     """The program on some elements of some memory alone."""
+
+    def of_size(u: UOp) -> UOp:
+        return UOp(u.op, dims((kept.stop - kept.start,)), arg=u.arg)
+
     bodies: dict[UOp, UOp | None] = {}
     for call in calls(candidate.root):
         accesses = set(_accesses(call, buffers, (Op.INDEX,)))
 
         def moved(old: UOp, u: UOp, accesses: Collection[UOp] = accesses) -> UOp:
-            if old not in accesses:
-                return u
-            return u.with_src((u.src[0], _minus(u.src[1], window.shift)))
+            return u.with_src((u.src[0], _minus(u.src[1], shift))) if old in accesses else u
 
-        new = {p: _of_size(p, window.count) for p in _seen_as(call, buffers)}
+        new = {p: of_size(p) for p in _seen_as(call, buffers)}
         bodies[call.src[0]] = edited(call.src[0], new, moved)
-    smaller = {u: _of_size(u, window.count) for u in buffers}
-    root = with_bodies(candidate.root, bodies, smaller)
-    if root is None:
-        return None
     inputs = dict(candidate.inputs)
     for slot in {slot_of(u) for u in buffers if u in leaves(candidate.root)} & inputs.keys():
-        inputs[slot] = inputs[slot].reshape(-1)[window.start : window.start + window.count]
-    return with_used_inputs(root, inputs)
-
-
-def _of_size(u: UOp, count: int) -> UOp:
-    return UOp(u.op, dims((count,)), arg=u.arg)
+        inputs[slot] = inputs[slot].reshape(-1)[kept]
+    return _around(Candidate(candidate.root, inputs), bodies, {u: of_size(u) for u in buffers})
 
 
 def _minus(index: UOp, start: int) -> UOp:
@@ -340,8 +370,7 @@ def simpler_inputs(candidate: Candidate) -> Iterator[Step]:
     """The program on zeros or ones: all inputs, then each alone, its halves, and so on."""
     inputs = candidate.inputs
     for number in PLAIN:
-        plain = {s: np.full(a.shape, number).astype(a.dtype) for s, a in inputs.items()}
-        yield partial(Candidate, candidate.root, plain)
+        yield partial(Candidate, candidate.root, filled(inputs, number))
     for slot, array in inputs.items():
         size = array.size
         while size:
@@ -373,37 +402,10 @@ def edited(body: UOp, new: Edit, moved: Callable[[UOp, UOp], UOp] = lambda old, 
     return rebuild(body, kept, done=dict(new))
 
 
-def with_bodies(root: UOp, bodies: Edit, new: Edit | None = None) -> UOp | None:
-    """Replace and drop bodies of a program, and nodes outside them: None if no CALL remains.
-
-    A CALL keeps the arguments that its new body reads.
-    """
-    done: dict[UOp, UOp | None] = dict(new or {})
-    for call in calls(root):
-        body = bodies.get(call.src[0], call.src[0])
-        if body is None:
-            done[call] = None
-    edits = {old: _packed(body) for old, body in bodies.items() if body is not None}
-
-    def rebuilt(u: UOp, sources: Sequence[UOp | None]) -> UOp | None:
-        if u.op is not Op.CALL:
-            return _over(u, sources)
-        if u.src[0] not in edits:
-            return _plain(u, (u.src[0], *sources))
-        body, slots = edits[u.src[0]]
-        return _plain(u, (body, *(sources[slot] for slot in slots)))
-
-    return rebuild(root, rebuilt, outside_bodies, done)
-
-
 def _packed(body: UOp) -> tuple[UOp, list[int]]:
     """A body with its PARAMs numbered without gaps, and the slots that they had."""
-    params = sorted(free_params(body), key=slot_of)
-    numbered = {
-        p: UOp(Op.PARAM, *p.src, arg=replace(arg_of(p, ParamArg), slot=k))
-        for k, p in enumerate(params)
-    }
-    return body.substitute(numbered), [slot_of(p) for p in params]
+    new = numbered(free_params(body))
+    return body.substitute(new), list(map(slot_of, new))
 
 
 def _over(u: UOp, sources: Sequence[UOp | None]) -> UOp | None:
@@ -458,3 +460,69 @@ def _missing(u: UOp, listing: Listing) -> list[UOp]:
     """The sources that can be listed right before a node."""
     computed = (s for s in u.src if s.dtype is not dtypes.void and s.op is not Op.RANGE)
     return [s for s in computed if s not in listing]
+
+
+def calls_alone(candidate: Candidate) -> Iterator[Step]:
+    """Each kernel among ops on whole tensors as a program of its own, the last one first."""
+    for call in reversed(kernel_calls(candidate.root)):
+        yield partial(_call_alone, candidate, call)
+
+
+def _call_alone(candidate: Candidate, call: UOp) -> Candidate:
+    body, *arguments = call.src
+    inputs: dict[int, Array] = {}
+    for slot, a in enumerate(arguments):
+        # Memory that only the kernel writes has no contents before.
+        with suppress(UndefinedError):
+            inputs[slot] = value_of(a, candidate.inputs)
+    memory = (
+        UOp(Op.BUFFER, dims(a.shape), arg=BufferArg(slot, a.dtype))
+        for slot, a in enumerate(arguments)
+    )
+    return Candidate(UOp(Op.SINK, UOp(Op.CALL, body, *memory, arg=call.arg)), inputs)
+
+
+def values_alone(candidate: Candidate) -> Iterator[Step]:
+    """Each value that a kernel stores or folds, as a tensor program."""
+    values: dict[UOp, Array] = {}
+
+    def keep(u: UOp, value: Value) -> None:
+        if u.shape == () and value.invalid is None and value.unspecified is None:
+            values[u] = value.data
+
+    with suppress(UopError):
+        evaluate_full(candidate.root, candidate.inputs, keep)
+    nodes = [u for call in calls(candidate.root) for u in call.src[0].toposort()]
+    used = (
+        u.src[u.op is not Op.REDUCE] for u in nodes if u.declaration.is_write or u.op is Op.REDUCE
+    )
+    for computed in dict.fromkeys(used):
+        if is_computing(computed) and not _is_input(computed):
+            yield partial(_alone, computed, values)
+
+
+def _alone(computed: UOp, values: Mapping[UOp, Array]) -> Candidate | None:
+    order = toposort([computed], lambda u: () if _is_input(u) else u.src)
+    read = [u for u in order if _is_input(u)]
+    if any(u not in values for u in read):
+        return None
+    try:
+        shape = np.broadcast_shapes(*(values[u].shape for u in read))
+    except ValueError:
+        # Two kernels hold one of the nodes, and the value is from the other one.
+        return None
+    count = int(np.prod(shape))
+    if count > MOST_ELEMENTS:
+        return None
+    # One element needs no axis.
+    flat = (count,) if count > 1 else ()
+    inputs = {k: np.broadcast_to(values[u], shape).reshape(flat) for k, u in enumerate(read)}
+    new = {u: param(k, flat, u.dtype) for k, u in enumerate(read)}
+    return Candidate(replaced(computed, new), inputs)
+
+
+def _is_input(u: UOp) -> bool:
+    """Whether the value of a node becomes an input: it is read, folded, or made of indices."""
+    if u.op is Op.CONST:
+        return False
+    return not u.declaration.is_elementwise or any(s.dtype is dtypes.index for s in u.src)

@@ -1,12 +1,15 @@
-"""Shrinks a failing program to a smaller valid one: first its graph, then its data."""
+"""Shrinks a failing program to a smaller valid one: first its graph, then its data.
+
+`Search` does so by other steps: it builds candidates in order and takes what still fails.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
+from itertools import chain, count, islice, repeat
 
 import numpy as np
 
@@ -15,7 +18,18 @@ from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
-from uop.spec.args import DTypeArg, GetTupleArg, ParamArg, arg_of
+from uop.spec.args import (
+    AddrSpace,
+    AxisType,
+    BufferArg,
+    DTypeArg,
+    GetTupleArg,
+    LoadArg,
+    ParamArg,
+    RangeArg,
+    StageArg,
+    arg_of,
+)
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.errors import UopError
 from uop.spec.graph import (
@@ -35,6 +49,12 @@ from uop.spec.walk import free_params, outside_bodies, toposort
 DEPTHS = (1, 2, 3, 5)
 ROUNDS = 24
 WIDE = dtypes.float32
+CHUNKS = (4, 8, 16)
+"""How many candidates run together: few at first, as the first ones are the smallest."""
+PROBES = 2000
+"""The most candidates that run for one failure."""
+PLACED = (ParamArg, BufferArg, LoadArg, StageArg)
+"""The args that name devices."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,8 +68,9 @@ class Candidate:
 Found = tuple[Candidate, CaseFailure]
 """A program that fails, and its failure."""
 
-Step = Callable[[], Candidate]
-"""Builds a candidate. A step that raises UopError is skipped."""
+Step = Callable[[], Candidate | None]
+"""Builds a candidate; None, or a UopError, where there is none."""
+Steps = Callable[[Candidate], Iterable[Step]]
 
 Probe = Callable[[Sequence[Candidate]], Sequence[CaseFailure | None]]
 """Runs candidates together. Returns the failure of each; when shrinking only one that is alike."""
@@ -84,7 +105,7 @@ def reduce_program(best: Found, probe: Probe) -> Found:
     best = _first_failing(best, probe, operands_alone(best[0]))
     best = _first_failing(best, probe, simpler_data(best[0]))
     best = _first_failing(best, probe, inputs_for_constants(best[0]))
-    return Candidate(*renumbered(best[0])), best[1]
+    return renumbered(best[0]), best[1]
 
 
 def without_functions(candidate: Candidate) -> Iterator[Step]:
@@ -182,23 +203,27 @@ def with_members(root: UOp, body: UOp, members: Sequence[UOp], taken: Sequence[i
 
     `taken` has the index of each member in the old body.
     """
-    params = sorted(free_params(UOp(Op.TUPLE, *members)), key=slot_of)
-    slots = {
-        p: UOp(Op.PARAM, *p.src, arg=replace(arg_of(p, ParamArg), slot=k))
-        for k, p in enumerate(params)
-    }
+    slots = numbered(free_params(UOp(Op.TUPLE, *members)))
     new = UOp(Op.TUPLE, *all_replaced(members, slots))
     replacements: dict[UOp, UOp] = {}
     for u in outside(root):
         sources = [replacements[s] for s in outside_bodies(u)]
         if _is_call(u, body):
-            replacements[u] = u.with_src((new, *(sources[slot_of(p)] for p in params)))
+            replacements[u] = u.with_src((new, *(sources[slot_of(p)] for p in slots)))
         elif u.op is Op.GETTUPLE and _is_call(u.src[0], body):
             place = taken.index(arg_of(u, GetTupleArg).idx)
             replacements[u] = UOp(Op.GETTUPLE, *sources, arg=GetTupleArg(place))
         else:
             replacements[u] = u.with_src((*u.src[: len(u.src) - len(sources)], *sources))
     return replacements[root]
+
+
+def numbered(params: Iterable[UOp]) -> dict[UOp, UOp]:
+    """In the order of their slots each PARAM with one that has the next slot, from 0."""
+    return {
+        p: UOp(Op.PARAM, *p.src, arg=replace(arg_of(p, ParamArg), slot=k))
+        for k, p in enumerate(sorted(params, key=slot_of))
+    }
 
 
 def _is_call(u: UOp, body: UOp) -> bool:
@@ -300,13 +325,18 @@ def read_alone(u: UOp) -> UOp | None:
 def simpler_data(candidate: Candidate) -> Iterator[Step]:
     """The program on ones or zeros: all inputs at once, then each alone; then on 0, 1, 2, ..."""
     for number in (1, 0):
-        plain = {s: np.full(a.shape, number).astype(a.dtype) for s, a in candidate.inputs.items()}
+        plain = filled(candidate.inputs, number)
         yield partial(Candidate, candidate.root, plain)
         for slot in candidate.inputs:
             yield partial(Candidate, candidate.root, {**candidate.inputs, slot: plain[slot]})
     counted = {slot: _counted(a) for slot, a in candidate.inputs.items()}
     if any(counted[slot] is not a for slot, a in candidate.inputs.items()):
         yield partial(Candidate, candidate.root, counted)
+
+
+def filled(inputs: Mapping[int, Array], number: int) -> dict[int, Array]:
+    """Inputs of the same shapes and dtypes that are this number throughout."""
+    return {slot: np.full(a.shape, number).astype(a.dtype) for slot, a in inputs.items()}
 
 
 def _counted(a: Array) -> Array:
@@ -328,17 +358,14 @@ def inputs_for_constants(candidate: Candidate) -> Iterator[Step]:
         yield lambda: cut(candidate.root, candidate.inputs, interpreted(candidate), constants)
 
 
-def renumbered(candidate: Candidate) -> tuple[UOp, dict[int, Array]]:
+def renumbered(candidate: Candidate) -> Candidate:
     """The program with its slots renumbered from 0."""
-    new: dict[UOp, UOp] = {}
-    inputs: dict[int, Array] = {}
-    slots = slots_of(candidate.root)
-    if any(u.op is not Op.PARAM for u in slots.values()):
-        return candidate.root, dict(candidate.inputs)
-    for k, (slot, u) in enumerate(sorted(slots.items())):
-        new[u] = UOp(Op.PARAM, *u.src, arg=replace(arg_of(u, ParamArg), slot=k))
-        inputs[k] = candidate.inputs[slot]
-    return replaced(candidate.root, new), inputs
+    params = slots_of(candidate.root).values()
+    if any(u.op is not Op.PARAM for u in params):
+        return candidate
+    new = numbered(params)
+    inputs = {k: candidate.inputs[slot_of(u)] for k, u in enumerate(new)}
+    return Candidate(replaced(candidate.root, new), inputs)
 
 
 def cut(
@@ -394,7 +421,7 @@ def _beyond(root: UOp, depth: int) -> list[UOp]:
     return [u for u in dict.fromkeys(level) if is_computing(u)]
 
 
-def _repeated(best: Found, probe: Probe, steps: Callable[[Candidate], Iterator[Step]]) -> Found:
+def _repeated(best: Found, probe: Probe, steps: Steps) -> Found:
     """Repeat steps while a candidate still fails, for at most ROUNDS rounds."""
     for _ in range(ROUNDS):
         smaller = _first_failing(best, probe, steps(best[0]))
@@ -404,13 +431,124 @@ def _repeated(best: Found, probe: Probe, steps: Callable[[Candidate], Iterator[S
     return best
 
 
-def _first_failing(best: Found, probe: Probe, steps: Iterator[Step]) -> Found:
+def _first_failing(best: Found, probe: Probe, steps: Iterable[Step]) -> Found:
     """The first candidate that still fails; `best` itself if none does."""
     candidates: list[Candidate] = []
     for step in steps:
         with suppress(UopError):
-            candidate = step()
-            bind_inputs(candidate.root, candidate.inputs)
-            candidates.append(candidate)
+            if (candidate := step()) is not None:
+                bind_inputs(candidate.root, candidate.inputs)
+                candidates.append(candidate)
     failures = zip(candidates, probe(candidates), strict=True) if candidates else ()
     return next(((c, failure) for c, failure in failures if failure is not None), best)
+
+
+def size_of(candidate: Candidate) -> tuple[int, ...]:
+    """The size of a candidate. It is smaller where the first unequal number is.
+
+    Iterations, devices each time that memory is on one, nodes that compute, loops of another type
+    than LOOP and memory inside of kernels, elements, and elements that are neither 0 nor 1.
+    """
+    nodes = candidate.root.toposort()
+    stated = (Op.BUFFER, Op.EXPAND, Op.PAD)
+    memory = {u for u in nodes if u.op in stated or (u.op is Op.PARAM and u.addrspace is None)}
+    arrays = candidate.inputs.values()
+    return (
+        sum(count_of(u) for u in nodes if u.declaration.is_counter),
+        sum(len(devices_of(u)) for u in nodes),
+        sum(map(is_computing, nodes)),
+        sum(map(_is_special, nodes)),
+        sum(int(np.prod(u.shape)) for u in memory) + sum(a.size for a in arrays),
+        sum(int(np.count_nonzero(_is_ragged(a))) for a in arrays),
+    )
+
+
+# Comparing a signalling NaN raises a flag, which is irrelevant here.
+@np.errstate(all="ignore")
+def _is_ragged(array: Array) -> Array:
+    ragged: Array = (array != 0) & (array != 1)
+    return ragged
+
+
+def count_of(loop: UOp) -> int:
+    """The most iterations of a RANGE, or work items of a SPECIAL."""
+    return 0 if loop.min_max is None else int(loop.min_max.max) + 1
+
+
+def devices_of(u: UOp) -> Sequence[str]:
+    """The devices that the arg of a node names."""
+    device = u.arg.device if isinstance(u.arg, PLACED) else None
+    if device is None:
+        return ()
+    return (device,) if isinstance(device, str) else device
+
+
+def _is_special(u: UOp) -> bool:
+    if isinstance(u.arg, RangeArg):
+        return u.arg.axis_type is not AxisType.LOOP
+    return isinstance(u.arg, BufferArg) and u.arg.addrspace is not AddrSpace.GLOBAL
+
+
+def repeated(found: Found, probe: Probe, steps: Steps) -> Found:
+    """Take steps while one leads to a smaller program that fails."""
+    search = Search(*found, probe)
+    search.repeat(steps)
+    return search.found
+
+
+@dataclass(slots=True)
+class Search:
+    """The smallest failing program so far, with its failure."""
+
+    best: Candidate
+    failure: CaseFailure
+    probe: Probe
+    room: int = PROBES
+    tried: dict[tuple[UOp, tuple[int, ...]], Candidate] = field(default_factory=dict)
+
+    @property
+    def found(self) -> Found:
+        return self.best, self.failure
+
+    def repeat(self, steps: Steps) -> bool:
+        """Take steps while one leads to a smaller program that fails."""
+        found = False
+        while self.take(steps(self.best)):
+            found = True
+        return found
+
+    def take(self, steps: Iterable[Step]) -> bool:
+        """Take the first step to a smaller program that fails."""
+        size = size_of(self.best)
+        return self._taken(self._new_candidates(steps, lambda candidate: size_of(candidate) < size))
+
+    def take_any(self, steps: Iterable[Step]) -> bool:
+        """Take the first step to a program that fails, whatever its size."""
+        return self._taken(self._new_candidates(steps, lambda candidate: True))
+
+    def _taken(self, candidates: Iterator[Candidate]) -> bool:
+        for size in chain(CHUNKS, repeat(CHUNKS[-1])):
+            chunk = list(islice(candidates, min(size, self.room)))
+            if not chunk:
+                return False
+            self.room -= len(chunk)
+            for candidate, failure in zip(chunk, self.probe(chunk), strict=True):
+                if failure is not None:
+                    self.best, self.failure = candidate, failure
+                    return True
+        return False
+
+    def _new_candidates(
+        self, steps: Iterable[Step], is_wanted: Callable[[Candidate], bool]
+    ) -> Iterator[Candidate]:
+        for step in steps:
+            with suppress(UopError):
+                if (candidate := step()) is None:
+                    continue
+                key = candidate.root, tuple(map(id, candidate.inputs.values()))
+                if key in self.tried or not is_wanted(candidate):
+                    continue
+                # It keeps the arrays, so that their ids stay theirs.
+                self.tried[key] = candidate
+                bind_inputs(candidate.root, candidate.inputs)
+                yield candidate

@@ -17,11 +17,10 @@ from uop.conformance.judging.storage import to_literal
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.report.model import Failure
 from uop.conformance.shrink.reduce import Candidate
-from uop.conformance.shrink.repro import written
+from uop.conformance.shrink.writing import written
 from uop.conformance.suite.case import Case, CaseId
 from uop.conformance.suite.own_cases import AnyCase, suite_case
 from uop.conformance.workers.sessions import started
-from uop.interpreter.accept import accept
 from uop.spec.case import FileCase, UopFile
 from uop.spec.latitude import Profile
 from uop.spec.text.uop_file import print_file
@@ -68,8 +67,7 @@ class Sequences:
                 steps = fewer
         made = _case_of(file)
         candidate = Candidate(made.root, made.batches[0].inputs)
-        accepted = accept(candidate.root, candidate.inputs, self.profile)
-        shown = written(CaseId.parse(cause.id), candidate, accepted, failure, self.profile)
+        shown = written(CaseId.parse(cause.id), candidate, failure, self.profile)
         text = "\n".join([*(print_file(UopFile((step,))) for step in steps), shown.text])
         ids = tuple(dict.fromkeys(step.id.rpartition("#")[0] for step in steps))
         # The case as it was may fail alone, where what it was shrunk to passes.

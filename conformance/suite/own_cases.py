@@ -15,7 +15,8 @@ from uop.conformance.judging.storage import accepted_of, from_literal, output_ke
 from uop.conformance.judging.verdict import AllSets, CaseFailure
 from uop.conformance.report.model import Failure
 from uop.conformance.shrink.explain import Failing
-from uop.conformance.shrink.repro import find_cause, unshrunk
+from uop.conformance.shrink.repro import find_cause
+from uop.conformance.shrink.writing import unshrunk
 from uop.conformance.suite.case import MIXED, OWN, Batch, Case, CaseId, InvalidCase, NoSuchCaseError
 from uop.conformance.suite.levels.written import inputs_of, with_sizes
 from uop.conformance.workers.transport import Session

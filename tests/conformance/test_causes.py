@@ -20,8 +20,9 @@ from uop.conformance.run.causes import CauseSearch
 from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool, Task
-from uop.conformance.shrink.explain import Explained, Failing, Seen, decomposed
+from uop.conformance.shrink.explain import Explained, Failing, decomposed
 from uop.conformance.shrink.pattern import converted, matches, transplanted
+from uop.conformance.shrink.probe import Seen
 from uop.conformance.shrink.reduce import Candidate
 from uop.conformance.shrink.repro import explained_by, find_cause
 from uop.conformance.suite.case import Batch, Case, CaseId

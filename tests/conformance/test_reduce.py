@@ -20,10 +20,10 @@ from uop.conformance.shrink.reduce import (
     taken_members,
     with_members,
 )
-from uop.conformance.shrink.repro import find_cause, written
+from uop.conformance.shrink.repro import find_cause
+from uop.conformance.shrink.writing import written
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.workers.transport import Local
-from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import (
@@ -155,10 +155,8 @@ def test_a_signature_tells_the_dtypes_of_what_is_read_and_then_of_what_is_given(
 ) -> None:
     shapes = {u.arg.slot: u for u in root.toposort() if u.op is Op.PARAM}  # type: ignore[union-attr]
     inputs = {slot: np.zeros(u.shape, np_dtype(u.dtype)) for slot, u in shapes.items()}
-    id, accepted = CaseId("op", "ADD", "int8", "test", 0), accept(root, inputs, STRICT)
-    found = written(
-        id, Candidate(root, inputs), accepted, CaseFailure(Symptom.VALUE, "wrong"), STRICT
-    )
+    id, failure = CaseId("op", "ADD", "int8", "test", 0), CaseFailure(Symptom.VALUE, "wrong")
+    found = written(id, Candidate(root, inputs), failure, STRICT)
     assert found.signature == signature
 
 

@@ -27,7 +27,7 @@ from uop.conformance.backends.interpreter import InterpreterBackend, interpret
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import from_literal
 from uop.conformance.protocol.types import Outcome, Problem, ProblemKind, Program
-from uop.conformance.shrink import lost
+from uop.conformance.shrink import probe
 from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.kernels import (
     edited,
@@ -37,9 +37,9 @@ from uop.conformance.shrink.kernels import (
     smaller_nodes,
     with_constants,
 )
-from uop.conformance.shrink.lost import LOSSES
+from uop.conformance.shrink.probe import LEAST_WORK, LOSSES
 from uop.conformance.shrink.reduce import Candidate, is_computing
-from uop.conformance.shrink.repro import LEAST_WORK, find_cause
+from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.suite.generate import case_by_id
 from uop.conformance.workers.transport import Local
@@ -343,7 +343,7 @@ def test_a_crash_on_one_of_many_elements_keeps_that_one() -> None:
 
 @pytest.mark.parametrize("is_cheap", [False, True])
 def test_hangs_are_as_many_as_time_allows(is_cheap: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lost, "HANGING", 20.0 if is_cheap else 0.0)
+    monkeypatch.setattr(probe, "HANGING", 20.0 if is_cheap else 0.0)
     x, y = param(0, (29, 30), I32), param(1, (30,), I32)
     backend = Lost(519, ProblemKind.HANG)
     bad = np.arange(870, dtype=np.int32).reshape(29, 30)
