@@ -29,7 +29,7 @@ from uop.conformance.fuzz.corpus import Corpus
 from uop.conformance.fuzz.folders import Store
 from uop.conformance.fuzz.fuzz import REPLAYING
 from uop.conformance.fuzz.shard import Met, News, Part, Work, judge, leave, meet, own_code
-from uop.conformance.report.files import write_repros
+from uop.conformance.report.files import write_repros, written
 from uop.conformance.report.merge import joined, unlike
 from uop.conformance.report.model import Conclusion, Evidence, Failure, Report
 from uop.conformance.report.options import Origin
@@ -37,7 +37,7 @@ from uop.conformance.report.tally import Tally, shown_by
 from uop.conformance.report.terminal import Display
 from uop.conformance.run.known import KnownFile, read_known
 from uop.conformance.run.options import Options
-from uop.conformance.run.run import Clock, written
+from uop.conformance.run.run import Clock
 from uop.conformance.run.selection import in_turns
 from uop.conformance.suite.case import FUZZ
 from uop.spec.errors import BackendError

@@ -14,12 +14,12 @@ from uop.conformance.fuzz.against import Baseline
 from uop.conformance.fuzz.corpus import Corpus
 from uop.conformance.judging.lowering import not_listed
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.files import write_repros, written_to
+from uop.conformance.report.files import write_repros, written, written_to
 from uop.conformance.report.model import Failure, LedgerSums, Report
 from uop.conformance.report.terminal import Display
 from uop.conformance.run.causes import AnyPool
 from uop.conformance.run.options import Options
-from uop.conformance.run.run import Run, written
+from uop.conformance.run.run import Run
 from uop.conformance.run.selection import in_turns
 from uop.conformance.run.tasks import Explore, Judged, tasks_of
 from uop.conformance.suite.case import FUZZ, LEVELS, CaseId
@@ -274,7 +274,7 @@ class Fuzz(Run):
 
     def _whole(self, failure: Failure) -> Failure:
         """A failure with its program as it was drawn: shrunk, it fails on the baseline too."""
-        drawn = self._unshrunk(self.failed[failure.id])
+        drawn = self.unshrunk(self.failed[failure.id])
         return replace(failure, text=drawn.text, values=drawn.values, message=drawn.message)
 
     def _next_round(self) -> int:

@@ -8,14 +8,20 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from zlib import crc32
 
+from uop.conformance.checks import OptionError
 from uop.conformance.profile.card import Observation
 from uop.conformance.report.ci import junit_text
 from uop.conformance.report.format import report_text
 from uop.conformance.report.html.page import page
 from uop.conformance.report.model import Failure, Report
+from uop.conformance.report.terminal import Display
 from uop.conformance.suite.case import MIXED, CaseId
+
+if TYPE_CHECKING:
+    from uop.conformance.run.options import Options
 
 LONGEST = 100
 """The most characters of the name of a repro, without its suffix."""
@@ -54,6 +60,21 @@ def write_reports(
         (html, page),
     ]
     return _all_of(write_file(path, form(report)) for path, form in forms if path is not None)
+
+
+def written(report: Report, problems: list[str], options: Options, display: Display) -> Report:
+    """Write the files of a report and show it.
+
+    OptionError where a file could not be written; `problems` are those of other files.
+    """
+    try:
+        problems += write_reports(report, options.json, options.junit, options.html)
+    finally:
+        # Show the verdict even where the disk is full.
+        display.finished(report)
+    if problems:
+        raise OptionError("\n".join(problems))
+    return report
 
 
 def in_names(text: str) -> str:

@@ -20,6 +20,7 @@ from uop.conformance.suite.vocabulary import Vocabulary
 
 NAMES = re.compile(r"\b[A-Z][A-Z0-9]+\b|\b(first|second|third) ")
 SPECIAL = "its values are special, here "
+CALLED = "a FUNCTION is called"
 SKIPPED = "skipped"
 """The state of a cause of `--skip-cause`."""
 CellPlace = tuple[str, ...]

@@ -8,23 +8,30 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeAlias
 
+from uop.conformance.checks import OBSERVED
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.verdict import Verdict
-from uop.conformance.report.model import Failure
+from uop.conformance.profile.card import Observation
+from uop.conformance.protocol.types import Hello
+from uop.conformance.report.files import failure_at, written_to
+from uop.conformance.report.model import CALLED, Failure
 from uop.conformance.run.pool import Pool
+from uop.conformance.run.replay import passing
 from uop.conformance.run.tasks import Explain, Shrink, Unexplained
-from uop.conformance.shrink.conditions import CALLED
 from uop.conformance.shrink.signature import constant_part, numbered
 from uop.conformance.suite.case import LEVELS, CaseId
+from uop.spec.errors import BackendError
+from uop.spec.latitude import LIBERTIES
 from uop.spec.registry import labels, ops_of
+from uop.spec.text.profile_text import parse_profile
 
 if TYPE_CHECKING:
-    # It loads a judge, which most runs have only in other processes.
+    from uop.conformance.run.run import Run
     from uop.conformance.workers.in_process import InProcess
 
 AnyPool: TypeAlias = "Pool | InProcess"
@@ -33,6 +40,10 @@ SHRUNK_TOGETHER = 4
 """The most cases that one round shrinks. Each may show a cause that explains the others."""
 CHECKING = 1.0
 """The seconds in which a shrunk program may still be compared with the causes: it is small."""
+SEQUENCING = 60.0
+"""The seconds in which a run without a time looks for what must run before its failures."""
+UNSHRUNK = 24
+"""The most failures that a run reports unshrunk where it ends before a cause is found."""
 REFUSED, NOT_REJECTED = Symptom.REFUSED.kind, Symptom.NOT_REJECTED.kind
 ORDERING = {op.name for op in ops_of("ordering")}
 """Ops by which a kernel says when what it computes happens."""
@@ -167,6 +178,73 @@ class CauseSearch:
         assert verdict.failure is not None
         left = self.causes.left.get(verdict.id, verdict.failure.wrong)
         return Unexplained(verdict.id, replace(verdict.failure, wrong=left))
+
+
+def failures_of(run: Run, hello: Hello, *, tries: bool) -> tuple[Failure, ...]:
+    """The causes of a run, the worst first, and choices that are not allowed.
+
+    Where no cause was found, there is one unshrunk failure for each op and symptom. If `tries`, the
+    repros are run in a new process, and some of those that pass there with what must run before.
+    """
+    causes, folder = in_faults(run.causes.results()), run.options.output
+    if not causes:
+        causes = [run.unshrunk(v) for v in one_of_each_op(run.unexplained())[:UNSHRUNK]]
+    by_signature = {failure.signature: failure for failure in reversed(causes)}
+    failures = [written_to(f, folder) for f in reversed(by_signature.values())]
+    anew = _passing(run, failures) if tries else {}
+    failures = [_blamed(failure, hello).tried(anew) for failure in failures]
+    if anew and not run.interrupted:
+        failures = _in_sequence(run, failures)
+    choices = [failure_at(entry, folder) for entry in _wrong_choices(run)]
+    choices = [f for f in choices if not run.known_failures.covers(f.signature, ())]
+    # Those of one knob are one fault.
+    first = {f.label: f.signature for f in reversed(choices)}
+    same = [first[f.label] if first[f.label] != f.signature else "" for f in choices]
+    return (*failures, *(replace(f, same_as=s) for f, s in zip(choices, same, strict=True)))
+
+
+def _passing(run: Run, failures: Sequence[Failure]) -> Mapping[str, str]:
+    """By signatures of failures whose repros pass in a new process, what came there."""
+    found: dict[str, str] = {}
+    if run.lost or run.interrupted or not failures:
+        return found
+    try:
+        found.update(passing(failures, run.options.backend, run.options.log, run.clock.deadline))
+    except KeyboardInterrupt:
+        run.interrupted = True
+    except BackendError as error:
+        run.lost = f"the repros cannot be run in a new process: {error}"
+    return found
+
+
+def _blamed(failure: Failure, hello: Hello) -> Failure:
+    """A failure whose repro has one op, with the ops of which the adapter composes that."""
+    sole = failure.ops[0] if len(failure.ops) == 1 else ""
+    return replace(failure, composed=hello.composition(sole))
+
+
+def _in_sequence(run: Run, failures: Sequence[Failure]) -> list[Failure]:
+    from uop.conformance.shrink.sequence import Sequences
+
+    options, deadline = run.options, run.clock.deadline or time.monotonic() + SEQUENCING
+    profile = parse_profile(options.profile)
+    found = Sequences(options.backend, options.log, profile, run.case, deadline)
+    failures = list(found.of_all(failures, run.before))
+    run.interrupted |= found.interrupted
+    return failures
+
+
+def _wrong_choices(run: Run) -> tuple[Observation, ...]:
+    """The choices that fail the run: those made in two ways, and liberties under strict.
+
+    Under a demanded profile with liberties of its own another of these may be what was seen.
+    """
+    if run.card is None:
+        return ()
+    if run.profile_from == OBSERVED:
+        return run.card.twofold
+    allows = LIBERTIES & parse_profile(run.options.profile).declared().keys()
+    return () if allows else run.card.liberties
 
 
 def in_faults(causes: Iterable[Failure]) -> list[Failure]:

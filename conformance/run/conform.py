@@ -14,7 +14,7 @@ from uop.conformance.coverage.complete import check_complete
 from uop.conformance.coverage.ledger import Ledger, opened, programs_of
 from uop.conformance.coverage.points import Point
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.files import in_names, write_reports, write_repros
+from uop.conformance.report.files import in_names, write_reports, write_repros, written
 from uop.conformance.report.model import Conclusion, KnownFailure, Report, Strength
 from uop.conformance.report.tally import not_judged
 from uop.conformance.report.terminal import Display
@@ -24,7 +24,7 @@ from uop.conformance.run.known import KnownLine
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.replay import conclusions
-from uop.conformance.run.run import JUDGING, SEARCHING, Run, written
+from uop.conformance.run.run import JUDGING, SEARCHING, Run
 from uop.conformance.run.selection import by_priority, groups_of, in_shard, is_narrowed, selected
 from uop.conformance.run.tasks import Observe, tasks_of
 from uop.conformance.suite.case import LEVELS, CaseId

@@ -16,6 +16,7 @@ from typing import Any
 from uop.conformance.checks import KNOWN_FILE
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.report.model import SKIPPED, BackendInfo, Conclusion, Failure, KnownFailure
+from uop.conformance.report.options import ReportedOptions
 from uop.conformance.run.commands import uop_command
 from uop.conformance.shrink.signature import SIGNATURES
 from uop.conformance.suite.case import CaseId
@@ -237,6 +238,12 @@ class KnownFailures:
     covered: dict[str, list[str]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
     """Signatures that are known without an entry."""
+
+    @classmethod
+    def of(cls, options: ReportedOptions) -> KnownFailures:
+        """Those that a run reads and skips. KnownError for a file that is malformed."""
+        file = KnownFile() if options.known is None else read_known(options.known)
+        return cls(file, skipped=options.skip_causes)
 
     def covers(self, key: str, ids: Iterable[str]) -> bool:
         """Whether failures of a case id or a signature are known; records these cases if so.

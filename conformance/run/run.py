@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
-from uop.conformance.checks import OBSERVED, STRICT, OptionError
-from uop.conformance.coverage.exercised import Exercised
+from uop.conformance.checks import OBSERVED, STRICT
 from uop.conformance.coverage.ledger import Ledger
 from uop.conformance.judging.verdict import Status, Verdict, not_judged
-from uop.conformance.profile.card import Card, Observation
+from uop.conformance.profile.card import Card
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.files import failure_at, write_reports, written_to
 from uop.conformance.report.model import BackendInfo, Conclusion, Failure, Report
 from uop.conformance.report.options import Origin
 from uop.conformance.report.tally import Tally
 from uop.conformance.report.terminal import Display
-from uop.conformance.run.causes import AnyPool, Causes, CauseSearch, in_faults, one_of_each_op
-from uop.conformance.run.known import KnownFailures, read_known
+from uop.conformance.run.causes import AnyPool, Causes, CauseSearch, failures_of
+from uop.conformance.run.known import KnownFailures
 from uop.conformance.run.options import Options, profile_of_run
 from uop.conformance.run.pool import Pool
-from uop.conformance.run.replay import passing
-from uop.conformance.run.selection import to_send_again
+from uop.conformance.run.selection import make_groups, to_send_again
 from uop.conformance.run.tasks import CHUNKS, Judge, JudgeBy, Judged, Observe, SelfTest, tasks_again
-from uop.conformance.suite.case import LEVELS, CaseId
-from uop.conformance.suite.generate import case_by_id, groups
+from uop.conformance.suite.case import CaseId
 from uop.conformance.suite.own_cases import AnyCase, OwnCases
 from uop.conformance.suite.vocabulary import Vocabulary, vocabulary_of, whole
 from uop.conformance.workers.again import case_to_send
@@ -37,28 +32,14 @@ from uop.spec.errors import (
     JudgeLostError,
     PassError,
     UnfitError,
-    UopError,
 )
-from uop.spec.latitude import LIBERTIES
 from uop.spec.text.profile_text import parse_profile
-
-if TYPE_CHECKING:
-    # It loads a judge, which most runs have only in other processes.
-    from uop.conformance.shrink.sequence import Sequences
 
 COMPARING = 10.0
 """The seconds that a run may take beyond its time to compare failures with known ones."""
 UNCOMPARED = "it fails, and the time was over before it was compared with the known failures"
-SEQUENCING = 60.0
-"""The seconds in which a run without a time looks for what must run before its failures."""
-MOST_SEQUENCES = 5
-"""Of the first failures those that pass alone are tried with all that ran before them, the others
-with what had to run before these.
-"""
 MOST_REMEMBERED = 200
 """The most failing cases of which it is known what ran before."""
-UNSHRUNK = 24
-"""The most failures that a run reports unshrunk where it ends before a cause is found."""
 JUDGING, AGAIN, SEARCHING = 0.45, 0.5, 0.95
 """The parts of the time after which judging ends, judging again, and the search for causes."""
 PART, SHORTEST = 0.2, 1.0
@@ -107,8 +88,7 @@ class Run:
         # `self.options` gets the observed profile; the report states the options of the user.
         original = self.options
         # Processes that fork later have the groups too.
-        for level in {CaseId.parse(id).level for id in original.cases} or LEVELS:
-            groups(level)
+        make_groups(original)
         pool: AnyPool = started or Pool.start(original)
         try:
             self.prepare()
@@ -135,7 +115,7 @@ class Run:
             liberties = {entry.liberty: entry.example for entry in self.card.liberties}
             summary = replace(summary, liberties=liberties)
             report = replace(report, card=self.card.entries)
-        unexplained = tuple(verdict.id for verdict in self._unexplained())
+        unexplained = tuple(verdict.id for verdict in self.unexplained())
         return replace(
             report,
             origin=self.origin,
@@ -147,9 +127,7 @@ class Run:
     def prepare(self) -> None:
         """Read files while the backend starts."""
         self.own = OwnCases.read(self.options.folder, self.options.edition)
-        self.known_failures.skipped = self.options.skip_causes
-        if self.options.known is not None:
-            self.known_failures.file = read_known(self.options.known)
+        self.known_failures = KnownFailures.of(self.options)
 
     def select(self, hello: Hello) -> None:
         """Choose what to judge."""
@@ -197,7 +175,7 @@ class Run:
         """Do not judge the failures for which the time to compare them with known ones was over."""
         if not self.known_failures.causes():
             return
-        for verdict in self._unexplained():
+        for verdict in self.unexplained():
             if verdict.failure is not None and verdict.id not in self.causes.compared:
                 self.tally.withdraw(not_judged(verdict.id, UNCOMPARED))
                 del self.failed[verdict.id]
@@ -278,7 +256,14 @@ class Run:
             self.tally.retried += judged.retried
             self.note(judged)
             for verdict, shown in zip(judged.verdicts, judged.exercised, strict=True):
-                self._add(verdict, shown)
+                known = self.known_failures
+                if verdict.status.is_failure and known.covers(verdict.id, [verdict.id]):
+                    verdict = replace(verdict, status=Status.KNOWN)
+                self.tally.add(verdict)
+                self.ledger.add(verdict, shown)
+                if verdict.status.is_failure:
+                    self.failed[verdict.id] = verdict
+                    self.display.failed(verdict)
             self._remember(judged)
             self.display.progress(self.tally, self.clock.seconds)
 
@@ -305,124 +290,27 @@ class Run:
             if id in self.failed and len(self.before) < MOST_REMEMBERED:
                 self.before.setdefault(id, tuple(ids[:place]))
 
-    def _add(self, verdict: Verdict, shown: Exercised | None) -> None:
-        if verdict.status.is_failure and self.known_failures.covers(verdict.id, [verdict.id]):
-            verdict = replace(verdict, status=Status.KNOWN)
-        self.tally.add(verdict)
-        self.ledger.add(verdict, shown)
-        if verdict.status.is_failure:
-            self.failed[verdict.id] = verdict
-            self.display.failed(verdict)
-
     def failures(self, hello: Hello, *, tries: bool) -> tuple[Failure, ...]:
         """The causes, the worst first, and choices that are not allowed.
 
-        Where no cause was found, there is one unshrunk failure for each op and symptom. If `tries`,
-        the repros are run in a new process.
+        If `tries`, the repros are run in a new process.
         """
-        causes = in_faults(self.causes.results())
-        if not causes:
-            causes = [self._unshrunk(v) for v in one_of_each_op(self._unexplained())[:UNSHRUNK]]
-        by_signature = {failure.signature: failure for failure in reversed(causes)}
-        failures = [written_to(f, self.options.output) for f in reversed(by_signature.values())]
-        anew = self._passing(failures) if tries else {}
-        failures = [_blamed(failure, hello).tried(anew) for failure in failures]
-        failures = list(self._in_sequence(failures)) if anew else failures
-        known = self.known_failures
-        choices = [failure_at(entry, self.options.output) for entry in self._wrong_choices()]
-        choices = [f for f in choices if not known.covers(f.signature, ())]
-        # Those of one knob are one fault.
-        first = {f.label: f.signature for f in reversed(choices)}
-        same = [first[f.label] if first[f.label] != f.signature else "" for f in choices]
-        return (*failures, *(replace(f, same_as=s) for f, s in zip(choices, same, strict=True)))
+        return failures_of(self, hello, tries=tries)
 
-    def _passing(self, failures: Sequence[Failure]) -> Mapping[str, str]:
-        """By signatures of failures whose repros pass in a new process, what came there."""
-        if self.lost or self.interrupted or not failures:
-            return {}
-        backend, log = self.options.backend, self.options.log
-        found: dict[str, str] = {}
-        try:
-            found.update(passing(failures, backend, log, self.clock.deadline))
-        except KeyboardInterrupt:
-            self.interrupted = True
-        except BackendError as error:
-            self.lost = f"the repros cannot be run in a new process: {error}"
-        return found
+    def case(self, id: str, *, again: bool = False) -> AnyCase:
+        """The case of an id; on more data if it is sent again."""
+        return self.own.find(id) or case_to_send(
+            id, self.options.seed, self.vocabulary, again=again
+        )
 
-    def _in_sequence(self, failures: Sequence[Failure]) -> Iterator[Failure]:
-        """The failures, some of those that pass alone with what must run before them."""
-        from uop.conformance.shrink.sequence import Sequences
-
-        profile, options = parse_profile(self.options.profile), self.options
-        deadline = self.clock.deadline or time.monotonic() + SEQUENCING
-        found = Sequences(options.backend, options.log, profile, self._case, deadline)
-        first: dict[tuple[str, ...], str] = {}
-        for number, failure in enumerate(failures):
-            shown, before = failure, self.before.get(failure.id)
-            if before is not None and not failure.repeats:
-                shown = self._after(found, failure, before if number < MOST_SEQUENCES else ())
-            one = first.setdefault(shown.after, shown.signature) if shown.after else ""
-            yield replace(shown, same_as=one) if one not in ("", shown.signature) else shown
-
-    def _after(self, found: Sequences, failure: Failure, before: Sequence[str]) -> Failure:
-        """A failure with what must run before it; as it is where the search ends early."""
-        try:
-            return failure if self.interrupted else found.of(failure, before)
-        except KeyboardInterrupt:
-            self.interrupted = True
-        except UopError:
-            # The backend is lost too often, or no case has this id any more.
-            pass
-        return failure
-
-    def _case(self, id: str) -> AnyCase:
-        return self.own.find(id) or case_by_id(id, self.options.seed, self.vocabulary)
-
-    def _wrong_choices(self) -> tuple[Observation, ...]:
-        """The choices that fail the run: those made in two ways, and liberties under strict.
-
-        Under a demanded profile with liberties of its own another of these may be what was seen.
-        """
-        if self.card is None:
-            return ()
-        if self.profile_from == OBSERVED:
-            return self.card.twofold
-        allows = LIBERTIES & parse_profile(self.options.profile).declared().keys()
-        return () if allows else self.card.liberties
-
-    def _unexplained(self) -> list[Verdict]:
+    def unexplained(self) -> list[Verdict]:
         """The failing cases whose cause was not found."""
         return [v for v in self.failed.values() if v.id not in self.causes.explains]
 
-    def _unshrunk(self, verdict: Verdict) -> Failure:
+    def unshrunk(self, verdict: Verdict) -> Failure:
         assert verdict.failure is not None
-        seed, again = self.options.seed, verdict.failure.again
-        case = self.own.find(verdict.id) or case_to_send(
-            verdict.id, seed, self.vocabulary, again=again
-        )
+        case = self.case(verdict.id, again=verdict.failure.again)
         return self.own.unshrunk(case, verdict.failure, parse_profile(self.options.profile))
-
-
-def _blamed(failure: Failure, hello: Hello) -> Failure:
-    """A failure whose repro has one op, with the ops of which the adapter composes that."""
-    sole = failure.ops[0] if len(failure.ops) == 1 else ""
-    return replace(failure, composed=hello.composition(sole))
-
-
-def written(report: Report, problems: list[str], options: Options, shown: Display) -> Report:
-    """Write the files of a report and show it.
-
-    OptionError where a file could not be written; `problems` are those of other files.
-    """
-    try:
-        problems += write_reports(report, options.json, options.junit, options.html)
-    finally:
-        # Show the verdict even where the disk is full.
-        shown.finished(report)
-    if problems:
-        raise OptionError("\n".join(problems))
-    return report
 
 
 @dataclass(slots=True, eq=False)

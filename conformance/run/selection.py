@@ -58,6 +58,13 @@ def _holds(group: AnyGroup, index: int, options: Options) -> bool:
     return any(u.op.name in wanted or folded_by(u) in wanted for u in nodes)
 
 
+def make_groups(options: Options) -> None:
+    """Make and cache all groups of the levels of a run."""
+    of_cases = {CaseId.parse(id).level for id in options.cases}
+    for level in of_cases or LEVELS:
+        groups(level)
+
+
 def groups_of(options: Options, vocabulary: Vocabulary | None = None) -> list[AnyGroup]:
     """The groups that the options select, in order."""
     return [

@@ -17,7 +17,7 @@ import numpy as np
 from uop.conformance.coverage.value_classes import named
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import CaseFailure, Status
-from uop.conformance.report.model import SPECIAL, When
+from uop.conformance.report.model import CALLED, SPECIAL, When
 from uop.conformance.shrink.axes import without_last
 from uop.conformance.shrink.explain import alike, special_classes
 from uop.conformance.shrink.pattern import converted
@@ -38,7 +38,6 @@ from uop.spec.walk import rebuild
 OPERANDS = ("first", "second", "third")
 LONG = 4
 """An axis of fewer elements is no condition: most programs that compute something have it."""
-CALLED = "a FUNCTION is called"
 
 
 class Of(Enum):

@@ -7,7 +7,7 @@ is run again in a new one, fewer and fewer of it, as long as the last program st
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -22,9 +22,14 @@ from uop.conformance.suite.case import Case, CaseId
 from uop.conformance.suite.own_cases import AnyCase, suite_case
 from uop.conformance.workers.sessions import started
 from uop.spec.case import FileCase, UopFile
+from uop.spec.errors import UopError
 from uop.spec.latitude import Profile
 from uop.spec.text.uop_file import print_file
 
+MOST_SEQUENCES = 5
+"""Of the first failures those that pass alone are tried with all that ran before them, the others
+with what had to run before these.
+"""
 MOST_NEEDED = 3
 """A repro has at most so many programs before the one that fails."""
 MOST_STEPS = 12
@@ -47,6 +52,29 @@ class Sequences:
     """The programs of each case that ran before."""
     known: list[list[str]] = field(default_factory=list)
     """What had to run before other failures: one state shows in many programs."""
+    interrupted: bool = False
+    """Whether Ctrl-C has ended the search."""
+
+    def of_all(
+        self, failures: Iterable[Failure], before: Mapping[str, Sequence[str]]
+    ) -> Iterator[Failure]:
+        """Each failure; one that passes alone with what must run before it, where that is found.
+
+        `before` has by the id of a failure the cases that ran before it.
+        """
+        first: dict[tuple[str, ...], str] = {}
+        for number, failure in enumerate(failures):
+            shown, ran = failure, before.get(failure.id)
+            if ran is not None and not failure.repeats and not self.interrupted:
+                try:
+                    shown = self.of(failure, ran if number < MOST_SEQUENCES else ())
+                except KeyboardInterrupt:
+                    self.interrupted = True
+                except UopError:
+                    # The backend is lost too often, or no case has this id any more.
+                    pass
+            one = first.setdefault(shown.after, shown.signature) if shown.after else ""
+            yield replace(shown, same_as=one) if one not in ("", shown.signature) else shown
 
     def of(self, cause: Failure, before: Sequence[str]) -> Failure:
         """The cause with a repro of several programs; as it is where none is found in time.

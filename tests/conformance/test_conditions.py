@@ -9,9 +9,8 @@ import pytest
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
 from uop.conformance.judging.judge import Judge
 from uop.conformance.protocol.types import Outcome, Problem, ProblemKind, Program
-from uop.conformance.report.model import SPECIAL, Failure, When
+from uop.conformance.report.model import CALLED, SPECIAL, Failure, When
 from uop.conformance.run.causes import in_faults
-from uop.conformance.shrink.conditions import CALLED
 from uop.conformance.shrink.explain import Failing
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import Batch, Case, CaseId
