@@ -13,12 +13,9 @@ import json
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
-from importlib import resources
 from itertools import groupby
 from pathlib import Path
 
@@ -28,8 +25,8 @@ from uop.compiler.targets.opencl import OPENCL
 from uop.conformance.compare.matrix import MARKS, State
 from uop.conformance.reference.examples import Example
 from uop.conformance.reference.find import Conditions, Words, conditions, find, rule_names, slug
-from uop.conformance.reference.glossary import LEGEND, chapters, legend
-from uop.conformance.reference.page import FINDINGS, Page, op_page, page_of, rule_page, words_page
+from uop.conformance.reference.glossary import FINDINGS, LEGEND, chapters, legend, table_of
+from uop.conformance.reference.page import Page, grouped, op_page, page_of, rule_page, words_page
 from uop.conformance.reference.pictures import PICTURES, cells_svg, pictures
 from uop.conformance.reference.words import Section, field_words
 from uop.spec.conditions.clauses import OF_ALL_OPS
@@ -244,11 +241,8 @@ def stories(folder: Path) -> dict[str, list[str]]:
 
 def _meanings(subject: Conditions) -> Iterator[str]:
     """What a label means, and where."""
-    places: dict[str, list[str]] = {}
-    for place, condition in subject.places:
-        places.setdefault(condition.title, []).append(place)
-    for title, where in places.items():
-        known = f" In {' '.join(where)}." if any(where) else ""
+    for where, title in grouped((condition.title, place) for place, condition in subject.places):
+        known = f" In {where.strip()}." if where.strip() else ""
         yield f"{escaped(title)}.{known}\n"
 
 
@@ -279,18 +273,12 @@ def markdown(page: Page, declaration: OpDef, judged: Systems, told: Sequence[str
 
 def formulas() -> Mapping[str, str]:
     """What ops compute, in LaTeX, by their names."""
-    return _table_of("formulas")
+    return table_of("formulas")
 
 
 def _head(page: str) -> str:
     """How a page of a list begins."""
-    return _table_of("heads")[page]
-
-
-@cache
-def _table_of(name: str) -> Mapping[str, str]:
-    file = resources.files("uop.conformance.reference") / f"{name}.toml"
-    return tomllib.loads(file.read_text("utf-8"))
+    return str(table_of("heads")[page])
 
 
 def _pictures(declaration: OpDef) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from typing import cast
 
 import numpy as np
 
 from uop.conformance.judging.storage import from_literal
+from uop.conformance.reference.glossary import table_of
+from uop.conformance.reference.words import Section
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.conformance.suite.levels.written import by_file
 from uop.interpreter.evaluate import evaluate_full
@@ -20,17 +22,20 @@ from uop.interpreter.rules.codegen import custom
 from uop.interpreter.show import show_value
 from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value
-from uop.spec.case import FileCase
+from uop.spec.case import FileCase, UopFile
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.editions import EDITIONS
-from uop.spec.errors import UnsupportedError
+from uop.spec.errors import UndefinedError, UnsupportedError
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
 from uop.spec.text.printer import in_place
 from uop.spec.text.program import print_program
-from uop.spec.text.uop_file import parse_file
+from uop.spec.text.uop_file import parse_file, print_file
 from uop.spec.uop import UOp, param
 
+UNDEFINED_CASES = ("undefined", "op", "kernel")
+"""The folders of cases in which programs without meaning stand."""
 _FLOATS = ((2.5, -7.0, 0.5, 16.0), (2.0, -3.0, 0.25, 16.0), (1.0, 1.0, 1.0, 1.0))
 _INTS = ((7, -7, 7, -8), (2, 2, -3, 3), (1, 1, 1, 1))
 _COUNTS = (2, 1, 0, 3)
@@ -93,6 +98,32 @@ def example_of(op: Op) -> Example | None:
     return None
 
 
+def decomposition_of(example: Example) -> Section:
+    """The decomposition of the example's node; an empty section without one."""
+    made = example.op_node.decompose()
+    return Section("Decomposition", code="" if made is None else print_program(made))
+
+
+def gradient_of(example: Example) -> Section:
+    """The gradient of each operand of the example's node, for the gradient g of its result."""
+    u, declaration = example.op_node, example.op_node.declaration
+    if declaration.gradient is None or not u.dtype.is_float:
+        return Section("Gradient")
+    slot = max((*slots_of(u), 0)) + 1
+    g = param(slot, u.shape, u.dtype)
+    try:
+        parts = declaration.gradient(UOp, u, g)  # type: ignore[arg-type]
+    except UnsupportedError as error:
+        return Section("Gradient", text=f"None: {error}.")
+    names = [declaration.src[min(k, len(declaration.src) - 1)] for k in range(len(u.src))]
+    reached = [(name.rstrip("?*"), part) for name, part in zip(names, parts, strict=True) if part]
+    if not reached:
+        return Section("Gradient", text="It stops here.")
+    head = f"; g is PARAM {slot}; the TUPLE holds that of {', '.join(n for n, _ in reached)}"
+    made = UOp(Op.TUPLE, *(cast(UOp, part) for _, part in reached))
+    return Section("Gradient", code=f"{head}\n{print_program(made)}")
+
+
 @cache
 def _written() -> tuple[FileCase, ...]:
     file = files("uop.conformance.reference") / "examples.uop"
@@ -126,6 +157,32 @@ def _elementwise(declaration: OpDef) -> Example:
     return Example(declaration.op, UOp(declaration.op, *params), dict(enumerate(columns)))
 
 
+@cache
+def undefined_cases() -> dict[str, list[FileCase]]:
+    """The cases written by hand that have no meaning, by the clause that does not hold."""
+    by_label: dict[str, list[FileCase]] = {}
+    for name in UNDEFINED_CASES:
+        folder = files("uop.conformance.suite") / "cases" / name
+        for file in sorted(folder.iterdir(), key=lambda f: f.name):
+            for case in parse_file(file.read_text("utf-8"), file.name).cases:
+                if case.undefined_label:
+                    by_label.setdefault(case.undefined_label, []).append(case)
+    return by_label
+
+
+def undefined_example(label: str) -> tuple[str, tuple[UndefinedError, ...]] | None:
+    """A program for which a clause does not hold, and the error, if any; None without one."""
+    case, *_ = undefined_cases().get(label, [None])
+    if case is None or case.root is None:
+        return None
+    text = print_file(UopFile((replace(case, id=""),)))
+    try:
+        evaluate_full(case.root, {k: from_literal(a) for k, a in case.inputs.items()})
+    except UndefinedError as error:
+        return text, (error,)
+    return text, ()
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """A program of an edition, and the core program that it is parsed to."""
@@ -137,8 +194,7 @@ class Reading:
 @cache
 def readings(edition: str) -> Mapping[str, Reading]:
     """For each word of an edition the shortest program here that contains it."""
-    file = files("uop.conformance.reference") / "readings.toml"
-    programs = tomllib.loads(file.read_text("utf-8")).get(edition, [])
+    programs = table_of("readings").get(edition, [])
     texts = [f"edition {edition}\n{program}" for program in programs]
     for example in filter(None, map(example_of, DECLARATIONS)):
         with suppress(UnsupportedError):

@@ -1,4 +1,4 @@
-"""Reads the glossary: the words of this project, and the legend of the figures under a verdict."""
+"""Reads the tables here: the glossary, the legend of the figures under a verdict, facts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from uop.conformance.finding_systems import SYSTEMS
+
+FINDINGS = "conformance/findings"
 LOOK = "what these words mean: uop explain figures"
 """The line under a verdict that names its legend."""
 LEGEND = "figures"
@@ -40,6 +43,13 @@ class Legend:
 
 
 @cache
+def table_of(name: str) -> dict[str, Any]:
+    """The table NAME.toml."""
+    text = files("uop.conformance.reference").joinpath(f"{name}.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+@cache
 def chapters() -> Mapping[str, tuple[Term, ...]]:
     """The words by chapter, in the order of the file."""
     return {
@@ -47,7 +57,7 @@ def chapters() -> Mapping[str, tuple[Term, ...]]:
             Term(word, **{**fields, "see": tuple(fields.get("see", ()))})
             for word, fields in words.items()
         )
-        for title, words in _file().items()
+        for title, words in table_of("glossary").items()
         if title != "legend"
     }
 
@@ -62,10 +72,44 @@ def terms() -> Mapping[str, Term]:
 @cache
 def legend() -> Legend:
     """The figures under a verdict."""
-    return Legend(tuple(terms()[word] for word in _file()["legend"]))
+    return Legend(tuple(terms()[word] for word in table_of("glossary")["legend"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What another implementation does: an expression and what it prints, or a sentence."""
+
+    who: str
+    ask: str = ""
+    gives: str = ""
+    says: str = ""
+    source: str = ""
+
+    @property
+    def text(self) -> str:
+        """``-7 / 2` is -3: rounds toward zero`."""
+        example = f"`{self.ask}` is {self.gives}" if self.ask else ""
+        return ": ".join(filter(None, (example, self.says)))
 
 
 @cache
-def _file() -> dict[str, Any]:
-    text = files("uop.conformance.reference").joinpath("glossary.toml").read_text("utf-8")
-    return tomllib.loads(text)
+def facts() -> Mapping[str, tuple[Fact, ...]]:
+    """What other implementations do, by the name of the op."""
+    return {
+        op: tuple(
+            _finding(row["finding"])
+            if "finding" in row
+            else Fact(row["in"], **{key: value for key, value in row.items() if key != "in"})
+            for row in rows_of_op
+        )
+        for op, rows_of_op in table_of("elsewhere").items()
+    }
+
+
+def _finding(name: str) -> Fact:
+    """A program that a system gets wrong, tinygrad without a folder; its first line says how."""
+    script = files("uop.conformance").joinpath("findings", f"{name}.py").read_text("utf-8")
+    title = script.partition("\n")[0].removeprefix("# ").rstrip(".")
+    folder, _, _ = name.rpartition("/")
+    who = SYSTEMS[folder].title if folder else "tinygrad 0.14"
+    return Fact(who, says=title, source=f"{FINDINGS}/{name}.py")

@@ -3,45 +3,46 @@
 from __future__ import annotations
 
 import ast
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib.resources import files
-from itertools import zip_longest
-from typing import TypeVar, cast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
 
-from uop.conformance.finding_systems import SYSTEMS
-from uop.conformance.judging.storage import from_literal
 from uop.conformance.reference import find
-from uop.conformance.reference.answers.specials import knob_sections, knobs_of, special_values
-from uop.conformance.reference.examples import Example, example_of, readings
-from uop.conformance.reference.glossary import Legend, Term, chapters, legend
+from uop.conformance.reference.answers.specials import (
+    differing_values,
+    knob_sections,
+    knobs_of,
+    special_values,
+)
+from uop.conformance.reference.examples import (
+    Example,
+    decomposition_of,
+    example_of,
+    gradient_of,
+    readings,
+    undefined_example,
+)
+from uop.conformance.reference.glossary import Legend, Term, chapters, facts, legend
 from uop.conformance.reference.words import (
     Section,
-    field_words,
+    decisions_of,
+    differences,
     latitude_words,
     property_words,
-    rule_words,
     signature,
     word_signature,
 )
 from uop.conformance.suite.levels import invalid
-from uop.interpreter.evaluate import evaluate_full
 from uop.spec.args import Arg
-from uop.spec.case import FileCase, UopFile
 from uop.spec.conditions.labels import Condition
 from uop.spec.documents.decisions import Decision, decisions
 from uop.spec.documents.rows import Row, rows, rows_of
 from uop.spec.editions.edition import Word
-from uop.spec.errors import InvalidError, UndefinedError, UnsupportedError, UopError
-from uop.spec.graph import slots_of
-from uop.spec.latitude import EXACT, KNOBS
+from uop.spec.errors import InvalidError, UopError
+from uop.spec.latitude import KNOBS
 from uop.spec.ops.names import Op
 from uop.spec.registry import Clause, Constraint, OpDef
-from uop.spec.text.program import Unbuilt, parse, print_program
-from uop.spec.text.uop_file import parse_file, print_file
-from uop.spec.uop import UOp, param
+from uop.spec.text.program import Unbuilt, parse
 
 T = TypeVar("T")
 
@@ -52,15 +53,6 @@ BY_TYPE_ALONE = (
     "has its default arg, and with those of another op the text is malformed. In Python "
     "`UOp(Op.{0}, ..., arg=Arg())` breaks it."
 )
-FINDINGS = "conformance/findings"
-UNDEFINED_CASES = ("undefined", "op", "kernel")
-"""The folders of cases in which programs without meaning stand."""
-MOST_VALUES = 12
-"""The most special values that are shown."""
-NONE = "-"
-"""Stands in a cell where one of the ops has nothing."""
-Difference = tuple[str, str, str]
-"""A title, and what stands below it for each of two ops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +63,6 @@ class Page:
     lead: str
     sections: tuple[Section, ...] = ()
     example: Example | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """What another implementation does: an expression and what it prints, or a sentence."""
-
-    who: str
-    ask: str = ""
-    gives: str = ""
-    says: str = ""
-    source: str = ""
-
-    @property
-    def text(self) -> str:
-        """``-7 / 2` is -3: rounds toward zero`."""
-        example = f"`{self.ask}` is {self.gives}" if self.ask else ""
-        return ": ".join(filter(None, (example, self.says)))
 
 
 def page_of(subject: find.Subject) -> Page:
@@ -154,8 +129,7 @@ def op_page(declaration: OpDef) -> Page:
             tuple((c.label, f"{c.title}; {ELSE[c.label[-2]]}") for c in declaration.clauses),
         ),
         Section("Properties", ("property", "rule"), tuple(property_words(declaration))),
-        _decomposition(declaration, example.op_node if example else None),
-        _gradient(declaration, example.op_node if example else None),
+        *(() if example is None else (decomposition_of(example), gradient_of(example))),
         _editions(name),
         _row_section(rows_of(name)),
         _decision_section(rows_of(name)),
@@ -191,34 +165,15 @@ def _by_type_alone(op: Op) -> Iterator[Section]:
             yield _error(error)
 
 
-@cache
-def undefined_cases() -> dict[str, list[FileCase]]:
-    """The cases written by hand that have no meaning, by the clause that does not hold."""
-    by_label: dict[str, list[FileCase]] = {}
-    for name in UNDEFINED_CASES:
-        folder = files("uop.conformance.suite") / "cases" / name
-        for file in sorted(folder.iterdir(), key=lambda f: f.name):
-            for case in parse_file(file.read_text("utf-8"), file.name).cases:
-                if case.undefined_label:
-                    by_label.setdefault(case.undefined_label, []).append(case)
-    return by_label
-
-
 def clause_page(clause: Clause) -> Page:
     """The page of a clause, with a program that breaks it and the error; none for a limit."""
     label = clause.label
     lead = f"{label.partition('.')[0]}: {clause.title}; {ELSE[label[-2]]}."
-    cases = undefined_cases().get(label)
-    if not cases:
+    example = undefined_example(label)
+    if example is None:
         return Page(label, lead)
-    case = cases[0]
-    sections = [Section("Without meaning", code=print_file(UopFile((replace(case, id=""),))))]
-    assert case.root is not None
-    try:
-        evaluate_full(case.root, {k: from_literal(a) for k, a in case.inputs.items()})
-    except UndefinedError as error:
-        sections.append(_error(error))
-    return Page(label, lead, tuple(sections))
+    text, error = example
+    return Page(label, lead, (Section("Without meaning", code=text), *map(_error, error)))
 
 
 def _error(error: UopError) -> Section:
@@ -272,13 +227,13 @@ def term_page(term: Term) -> Page:
 def _places(subject: find.Conditions) -> Section:
     """The editions and targets that have a label, with its meaning there."""
     titles = ((c.title, place) for place, c in subject.places if place)
-    return Section("Where", ("in", "holds"), _grouped(titles))
+    return Section("Where", ("in", "holds"), grouped(titles))
 
 
 def _editions(name: str) -> Section:
     """The signature of an op in each edition that has it."""
     signatures = ((word_signature(word), edition) for edition, word in find.words_of(name))
-    return Section("Editions", ("edition", "signature"), _grouped(signatures))
+    return Section("Editions", ("edition", "signature"), grouped(signatures))
 
 
 def _latitude(declaration: OpDef) -> Section:
@@ -288,42 +243,16 @@ def _latitude(declaration: OpDef) -> Section:
     return Section("Latitude", ("dtypes", "accepted"), table, text="\n\n".join(why))
 
 
-def _decomposition(declaration: OpDef, u: UOp | None) -> Section:
-    if declaration.decomposition is None or u is None:
-        return Section("Decomposition")
-    made = u.decompose()
-    return Section("Decomposition", code="" if made is None else print_program(made))
-
-
-def _gradient(declaration: OpDef, u: UOp | None) -> Section:
-    """The gradient of each operand of the example's node, for the gradient g of its result."""
-    if declaration.gradient is None or u is None or not u.dtype.is_float:
-        return Section("Gradient")
-    slot = max((*slots_of(u), 0)) + 1
-    g = param(slot, u.shape, u.dtype)
-    try:
-        parts = declaration.gradient(UOp, u, g)  # type: ignore[arg-type]
-    except UnsupportedError as error:
-        return Section("Gradient", text=f"None: {error}.")
-    names = [declaration.src[min(k, len(declaration.src) - 1)] for k in range(len(u.src))]
-    reached = [(name.rstrip("?*"), part) for name, part in zip(names, parts, strict=True) if part]
-    if not reached:
-        return Section("Gradient", text="It stops here.")
-    head = f"; g is PARAM {slot}; the TUPLE holds that of {', '.join(n for n, _ in reached)}"
-    made = UOp(Op.TUPLE, *(cast(UOp, part) for _, part in reached))
-    return Section("Gradient", code=f"{head}\n{print_program(made)}")
-
-
 def _row_section(of_subject: tuple[Row, ...]) -> Section:
     """The rows of the documents; equal rows of several documents are one."""
     documents = (
         ((row.id.partition("/")[2], row.says, row.status), row.document) for row in of_subject
     )
-    table = tuple((names, *row) for names, row in _grouped(documents))
+    table = tuple((names, *row) for names, row in grouped(documents))
     return Section("In the documents", ("document", "row", "says", "here"), table)
 
 
-def _grouped(pairs: Iterable[tuple[T, str]]) -> tuple[tuple[str, T], ...]:
+def grouped(pairs: Iterable[tuple[T, str]]) -> tuple[tuple[str, T], ...]:
     """Each value once, behind the names of all that have it."""
     names: dict[T, list[str]] = {}
     for value, name in pairs:
@@ -337,39 +266,13 @@ def _words_about(name: str) -> tuple[tuple[str, str], ...]:
     return tuple((t.word, f"{t.says} {t.more}") for t in about if t.word.upper() != name)
 
 
-@cache
-def facts() -> Mapping[str, tuple[Fact, ...]]:
-    """What other implementations do, by the name of the op."""
-    text = files("uop.conformance.reference").joinpath("elsewhere.toml").read_text("utf-8")
-    return {
-        op: tuple(
-            _finding(row["finding"])
-            if "finding" in row
-            else Fact(row["in"], **{key: value for key, value in row.items() if key != "in"})
-            for row in rows_of_op
-        )
-        for op, rows_of_op in tomllib.loads(text).items()
-    }
-
-
-def _finding(name: str) -> Fact:
-    """A program that a system gets wrong, tinygrad without a folder; its first line says how."""
-    script = files("uop.conformance").joinpath("findings", f"{name}.py").read_text("utf-8")
-    title = script.partition("\n")[0].removeprefix("# ").rstrip(".")
-    folder, _, _ = name.rpartition("/")
-    who = SYSTEMS[folder].title if folder else "tinygrad 0.14"
-    return Fact(who, says=title, source=f"{FINDINGS}/{name}.py")
-
-
 def _elsewhere(name: str) -> Section:
     rows = tuple((fact.who, fact.text, fact.source) for fact in facts().get(name, ()))
     return Section("Elsewhere", ("in", "what happens", "source"), rows)
 
 
 def _decision_section(of_subject: tuple[Row, ...]) -> Section:
-    numbers = sorted({n for row in of_subject for n in row.decisions if n in decisions()})
-    table = tuple((n, decisions()[n].title) for n in numbers)
-    return Section("Decisions", ("number", "title"), table)
+    return Section("Decisions", ("number", "title"), tuple(decisions_of(of_subject)))
 
 
 def comparison(names: tuple[str, str], first: find.Subject, second: find.Subject) -> Page:
@@ -378,72 +281,10 @@ def comparison(names: tuple[str, str], first: find.Subject, second: find.Subject
     sections = []
     if isinstance(first, OpDef) and isinstance(second, OpDef):
         names = (first.op.name, second.op.name)
-        sections.append(Section("Differs", ("", *names), tuple(_differing(first, second))))
+        differing = (*differences(first, second), *differing_values(first, second))
+        sections.append(Section("Differs", ("", *names), differing))
     meanings = tuple(
         (name, page.lead or page.title) for name, page in zip(names, pages, strict=True)
     )
     sections.append(Section("Meaning", ("", ""), meanings))
     return Page(" and ".join(names), "", tuple(s for s in sections if s.table))
-
-
-def _differing(a: OpDef, b: OpDef) -> Iterator[Difference]:
-    """The facts that differ, each with what it is for both."""
-    for title, of in FACTS.items():
-        first, second = of(a), of(b)
-        left = [one for one in first if one not in second]
-        right = [one for one in second if one not in first]
-        for k, (one, other) in enumerate(zip_longest(left, right, fillvalue=NONE)):
-            yield "" if k else title, one, other
-    yield from _values(special_values(a), special_values(b))
-
-
-def _own_constraints(d: OpDef) -> list[str]:
-    """The titles of the constraints that are not about the arg, the dtypes and their number."""
-    labels = {f"{d.op.name}.{name}" for name in ("arity", "arg", "c1" if d.dtypes else "")}
-    return [c.title for c in d.constraints if c.label not in labels]
-
-
-def _freedom(d: OpDef) -> list[str]:
-    """What is not exact, with its dtypes."""
-    free = [f"{said} ({names})" for names, said in latitude_words(d) if said != EXACT.says]
-    return free or [EXACT.says]
-
-
-FACTS: dict[str, Callable[[OpDef], Sequence[str]]] = {
-    "operands": lambda d: [", ".join(d.src)],
-    "arg": lambda d: [] if d.arg is None else [field_words(d.arg, d.default_arg)],
-    "dtypes": lambda d: [" ".join(t.name for t in d.dtypes) or "any"],
-    "dtype": lambda d: [rule_words("dtype", d)],
-    "shape": lambda d: [rule_words("shape", d)],
-    "constraints": _own_constraints,
-    "latitude": _freedom,
-    "no value": lambda d: [d.undefined] if d.undefined else [],
-}
-"""By title what is compared of an op."""
-
-
-def _values(a: Iterable[Section], b: Iterable[Section]) -> Iterator[Difference]:
-    """The special values on which two ops differ, as far as they have tables of one form."""
-    others = {section.title: section for section in b}
-    found = []
-    for section in a:
-        other = others.get(section.title)
-        if other is not None and section.header[:-1] == other.header[:-1]:
-            dtype = section.title.rpartition(" ")[2]
-            pairs = zip(_cells(section), _cells(other), strict=True)
-            found += [(f"{dtype} {at}", x, y) for (at, x), (_, y) in pairs if x != y]
-    shown = min(len(found), MOST_VALUES)
-    yield from (found[k * len(found) // shown] for k in range(shown))
-    if len(found) > shown:
-        yield f"{len(found) - shown} more", "...", "..."
-
-
-def _cells(section: Section) -> Iterator[tuple[str, str]]:
-    """The operands and the result of each entry of a table of special values."""
-    for row in section.table:
-        if section.header[0] == "A \\ B":
-            yield from (
-                (f"({row[0]}, {b})", x) for b, x in zip(section.header[1:], row[1:], strict=True)
-            )
-        else:
-            yield f"({', '.join(row[:-1])})", row[-1]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from enum import Enum
+from itertools import zip_longest
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from uop.spec.args import Arg, Device
+from uop.spec.documents.decisions import decisions
+from uop.spec.documents.rows import Row
 from uop.spec.dtype import VALUES, DType
 from uop.spec.editions.edition import Word
 from uop.spec.latitude import EXACT, Ulp
@@ -16,6 +20,8 @@ from uop.spec.ops.names import Op
 from uop.spec.properties.words import words_of
 from uop.spec.registry import DECLARATIONS, OpDef
 
+NONE = "-"
+"""Stands in a cell where one of two ops has nothing."""
 PROPERTIES = ("dtype", "shape", "device", "addrspace", "min_max", "axis")
 
 
@@ -100,6 +106,15 @@ def _decimal(latitude: Ulp, dtype: DType) -> str:
     return f"{float(latitude.budget(dtype)):g}"
 
 
+def decisions_of(rows: Iterable[Row]) -> list[tuple[str, str]]:
+    """The decisions that rows cite: their numbers in order, with their titles."""
+    known = decisions()
+    return [
+        (n, known[n].title)
+        for n in sorted({n for row in rows for n in row.decisions} & known.keys())
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A part of a page: a table with its header, or code, or a paragraph."""
@@ -109,3 +124,38 @@ class Section:
     table: tuple[tuple[str, ...], ...] = ()
     code: str = ""
     text: str = ""
+
+
+def differences(a: OpDef, b: OpDef) -> Iterator[tuple[str, str, str]]:
+    """The facts that differ: a title, and what stands below it for each of two ops."""
+    for title, of in FACTS.items():
+        first, second = of(a), of(b)
+        left = [one for one in first if one not in second]
+        right = [one for one in second if one not in first]
+        for k, (one, other) in enumerate(zip_longest(left, right, fillvalue=NONE)):
+            yield "" if k else title, one, other
+
+
+def _own_constraints(d: OpDef) -> list[str]:
+    """The titles of the constraints that are not about the arg, the dtypes and their number."""
+    labels = {f"{d.op.name}.{name}" for name in ("arity", "arg", "c1" if d.dtypes else "")}
+    return [c.title for c in d.constraints if c.label not in labels]
+
+
+def _freedom(d: OpDef) -> list[str]:
+    """What is not exact, with its dtypes."""
+    free = [f"{said} ({names})" for names, said in latitude_words(d) if said != EXACT.says]
+    return free or [EXACT.says]
+
+
+FACTS: dict[str, Callable[[OpDef], Sequence[str]]] = {
+    "operands": lambda d: [", ".join(d.src)],
+    "arg": lambda d: [] if d.arg is None else [field_words(d.arg, d.default_arg)],
+    "dtypes": lambda d: [" ".join(t.name for t in d.dtypes) or "any"],
+    "dtype": lambda d: [rule_words("dtype", d)],
+    "shape": lambda d: [rule_words("shape", d)],
+    "constraints": _own_constraints,
+    "latitude": _freedom,
+    "no value": lambda d: [d.undefined] if d.undefined else [],
+}
+"""By title what is compared of an op."""

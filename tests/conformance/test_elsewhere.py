@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from uop.conformance.reference.page import FINDINGS, Fact, facts
+from uop.conformance.reference.glossary import FINDINGS, Fact, facts
 from uop.spec.ops.names import Op
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,9 @@ import pytest
 import uop.conformance
 from uop.__main__ import main
 from uop.conformance.judging import storage
+from uop.conformance.reference.examples import UNDEFINED_CASES, undefined_cases
 from uop.conformance.reference.find import find
-from uop.conformance.reference.page import UNDEFINED_CASES, page_of, undefined_cases
+from uop.conformance.reference.page import page_of
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate, evaluate_full
 from uop.spec.case import FileCase

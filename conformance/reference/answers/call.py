@@ -9,6 +9,7 @@ from reprlib import repr as _repr
 import numpy as np
 
 from uop.conformance.reference.examples import usual_dtype
+from uop.conformance.reference.words import decisions_of
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
@@ -18,7 +19,6 @@ from uop.interpreter.rules.table import RULES
 from uop.interpreter.show import accepted_words, show_value
 from uop.interpreter.values import Value
 from uop.spec.args import DTypeArg
-from uop.spec.documents.decisions import decisions
 from uop.spec.documents.rows import rows_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
@@ -53,11 +53,10 @@ class Call:
         """The rule, the constraints that hold, the readings and rows, and the accepted set."""
         declaration = self.root.declaration
         rows = rows_of(self.root.op.name)
-        numbers = sorted({n for row in rows for n in row.decisions if n in decisions()})
         own = [row.id for row in rows if row.id.endswith(f"/{self.root.op.name}")]
         lines = [("meaning", declaration.doc), ("rule", rule_name(self.root.op))]
         lines += [("holds", f"{c.label} {c.title}") for c in declaration.constraints]
-        lines += [("reading", f"{n} {decisions()[n].title}") for n in numbers]
+        lines += [("reading", f"{n} {title}") for n, title in decisions_of(rows)]
         lines += [("row", id) for id in own]
         if declaration.undefined:
             lines.append(("no value", declaration.undefined))

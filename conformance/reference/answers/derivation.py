@@ -9,7 +9,7 @@ import numpy as np
 
 from uop.conformance.checks import OptionError
 from uop.conformance.reference.answers.exact import arithmetic
-from uop.conformance.reference.words import latitude_words
+from uop.conformance.reference.words import decisions_of, latitude_words
 from uop.conformance.suite.case import Case
 from uop.interpreter.accept import accept, read_by
 from uop.interpreter.accepted.result import Accepted
@@ -19,7 +19,6 @@ from uop.interpreter.rules.movement import value_sources
 from uop.interpreter.show import accepted_words
 from uop.interpreter.tensor.evaluation import MEANINGS
 from uop.interpreter.values import Value
-from uop.spec.documents.decisions import decisions
 from uop.spec.documents.rows import rows_of
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.extension import in_core_ops
@@ -273,8 +272,7 @@ def _reasons(
         rows = [row for row in rows_of(u.op.name) if row.id.endswith(f"/{u.op.name}")]
         if rows:
             yield "row", ", ".join(row.id for row in rows)
-        numbers = sorted({n for row in rows for n in row.decisions if n in decisions()})
-        yield from (("reading", f"{n} {decisions()[n].title}") for n in numbers)
+        yield from (("reading", f"{n} {title}") for n, title in decisions_of(rows))
     if not _is_wide(u, needed, accepted):
         return
     wide = [s for s in u.src if s in accepted and _is_wide(s, needed, accepted)]

@@ -41,6 +41,8 @@ CAST_TARGETS = tuple(
     getattr(dtypes, name) for name in ("bool", "int8", "uint8", "float16", "bfloat16", "fp8e4m3")
 )
 FOLDED = ((1.0, NAN), (INF, -INF), (-0.0, -0.0), (-0.0, 0.0), (LARGEST, LARGEST))
+MOST_VALUES = 12
+"""The most special values on which two ops differ that are shown."""
 PROGRAMS = 6
 """A section shows at most this many programs, each on its first element."""
 
@@ -58,6 +60,33 @@ def special_values(declaration: OpDef) -> tuple[Section, ...]:
         return ()
     chosen = [d for d in (dtypes.float32, dtypes.int8) if d in declaration.dtypes]
     return tuple(_table(declaration, dtype) for dtype in chosen or declaration.dtypes[:1])
+
+
+def differing_values(a: OpDef, b: OpDef) -> Iterator[tuple[str, str, str]]:
+    """The special values on which two ops differ, as far as they have tables of one form."""
+    others = {section.title: section for section in special_values(b)}
+    found = []
+    for section in special_values(a):
+        other = others.get(section.title)
+        if other is not None and section.header[:-1] == other.header[:-1]:
+            dtype = section.title.rpartition(" ")[2]
+            pairs = zip(_cells(section), _cells(other), strict=True)
+            found += [(f"{dtype} {at}", x, y) for (at, x), (_, y) in pairs if x != y]
+    shown = min(len(found), MOST_VALUES)
+    yield from (found[k * len(found) // shown] for k in range(shown))
+    if len(found) > shown:
+        yield f"{len(found) - shown} more", "...", "..."
+
+
+def _cells(section: Section) -> Iterator[tuple[str, str]]:
+    """The operands and the result of each entry of a table of special values."""
+    for row in section.table:
+        if section.header[0] == "A \\ B":
+            yield from (
+                (f"({row[0]}, {b})", x) for b, x in zip(section.header[1:], row[1:], strict=True)
+            )
+        else:
+            yield f"({', '.join(row[:-1])})", row[-1]
 
 
 def cell(accepted: Accepted, i: int) -> str:
