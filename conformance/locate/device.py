@@ -58,8 +58,7 @@ def _wrong(root: UOp, inputs: Inputs, compiled: Compiled, device: Device) -> str
     except LaunchError as error:
         return str(error)
     sets = accepted_of(root, inputs, slots)
-    outside = first_outside(sets, [Value(output) for output in outputs])
-    return "" if outside is None else str(outside)
+    return first_outside(sets, [Value(output) for output in outputs])
 
 
 def _blamed(

@@ -19,6 +19,7 @@ import numpy as np
 from uop.compiler.pipeline import lower, results_of
 from uop.compiler.stages.rangeify.lower import LOWER
 from uop.conformance.judging.compare import place_of
+from uop.conformance.shrink.reduce import count_of
 from uop.conformance.suite.values import crossed, draw_mixed, draw_special
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
@@ -47,20 +48,6 @@ FRESH = 1 << 20
 
 Inputs = Mapping[int, Array]
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Outside:
-    """An element of a result that is not accepted: its place, and both values as text."""
-
-    output: int
-    place: str
-    found: str
-    accepted: str
-
-    def __str__(self) -> str:
-        place = f"output {self.output}[{self.place}]"
-        return f"{place} is {self.found}, accepted {self.accepted}"
 
 
 def values_of(root: UOp, inputs: Inputs, slots: Sequence[int]) -> list[Value]:
@@ -95,13 +82,14 @@ def accepted_of(root: UOp, inputs: Inputs, slots: Sequence[int]) -> list[Accepte
     ]
 
 
-def first_outside(accepted: Sequence[Accepted], values: Sequence[Value]) -> Outside | None:
-    """The first element of the results that is not accepted."""
+def first_outside(accepted: Sequence[Accepted], values: Sequence[Value]) -> str:
+    """The first element of the results that is not accepted, in words; empty where all are."""
     for output, (sets, value) in enumerate(zip(accepted, values, strict=True)):
         element = wrong_element(sets, value)
         if element is not None:
-            return Outside(output, place_of(value.data, element), *as_words(sets, value, element))
-    return None
+            found, right = as_words(sets, value, element)
+            return f"output {output}[{place_of(value.data, element)}] is {found}, accepted {right}"
+    return ""
 
 
 def wrong_element(sets: Accepted, value: Value) -> int | None:
@@ -256,7 +244,7 @@ class _Sides:
 
     def alternatives(self) -> Iterator[_Place]:
         """The graphs as programs: at all positions together, or at some of them."""
-        counts = tuple(_count(row[0]) for row in self.counters)
+        counts = tuple(count_of(row[0]) for row in self.counters)
         if prod(counts) <= TOGETHER:
             with suppress(UopError):
                 yield self._together(counts)
@@ -314,14 +302,14 @@ def _body(side: UOp, ranges: Sequence[UOp], out: int) -> UOp:
     if side.dtype is not dtypes.void:
         position = index_const(0)
         for r in ranges:
-            size = index_const(_count(r))
+            size = index_const(count_of(r))
             position = UOp(Op.ADD, UOp(Op.MUL, position, size), r)
         value = UOp(Op.LOAD, side) if side.addrspace is not None else side
         if value.dtype is dtypes.index:
             value = UOp(Op.CAST, value, arg=DTypeArg(dtypes.int64))
         memory = UOp(
             Op.PARAM,
-            dims((prod(_count(r) for r in ranges),)),
+            dims((prod(count_of(r) for r in ranges),)),
             arg=ParamArg(out, value.dtype, None, AddrSpace.GLOBAL),
         )
         effect = UOp(Op.STORE, UOp(Op.INDEX, memory, position), value)
@@ -400,13 +388,6 @@ def _crossed(dtype: DType, size: int, key: int) -> Array:
 
 def _number(r: UOp) -> int:
     return arg_of(r, RangeArg).id
-
-
-def _count(counter: UOp) -> int:
-    """How often a RANGE or SPECIAL runs at most."""
-    interval = counter.min_max
-    assert interval is not None
-    return int(interval.max) + 1
 
 
 def _middle(variable: UOp) -> int:

@@ -154,11 +154,11 @@ def _outside(
     except UopError as error:
         return f"it leaves what does not run: {error}"
     wrong = first_outside(demanded, values)
-    if wrong is None:
+    if not wrong:
         # What an earlier stage chose binds the later ones.
         with suppress(UnsupportedError, UndefinedError):
             wrong = first_outside(accepted_of(before, inputs, slots), values)
-    return "" if wrong is None else str(wrong)
+    return wrong
 
 
 def _with_firing(blame: Blame, log: Log, inputs: Inputs) -> Blame:

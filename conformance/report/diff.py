@@ -23,10 +23,9 @@ from uop.conformance.report.model import (
     cell_of,
     conclusion_of,
     counted,
-    listed_id,
 )
 from uop.conformance.report.options import ReportedOptions, in_words
-from uop.conformance.report.tally import NOT_RUN, STATUSES
+from uop.conformance.report.tally import statuses_of
 
 VERDICTS = (Conclusion.CONFORMS, Conclusion.INCONCLUSIVE, Conclusion.DOES_NOT)
 """The conclusions, best first."""
@@ -82,7 +81,7 @@ def _shared(a: Report, b: Report) -> tuple[Report, Report]:
     A report that does not list its cases shows that of its ops and dtypes alone: then failures
     alone are compared.
     """
-    before, after = _statuses(a), _statuses(b)
+    before, after = dict(statuses_of(a)), dict(statuses_of(b))
     if before and after:
         return _restricted(a, before, after), _restricted(b, after, before)
     judged = [{cell.place for cell in one.cells if cell.programs} for one in (a, b)]
@@ -106,16 +105,6 @@ def _ends_early(a: Report, b: Report) -> bool:
         one.options.seconds is not None or one.summary.interrupted or bool(one.summary.lost)
         for one in (a, b)
     )
-
-
-def _statuses(report: Report) -> dict[str, Status]:
-    """The status of each case that a run has judged, by id."""
-    return {
-        listed_id(name, index): STATUSES[mark]
-        for name, marks in report.cases.items()
-        for index, mark in enumerate(marks)
-        if mark != NOT_RUN
-    }
 
 
 def _restricted(report: Report, own: Mapping[str, Status], other: Mapping[str, Status]) -> Report:
@@ -189,7 +178,7 @@ def notes(a: Report, b: Report) -> list[str]:
 def _reached(a: Report, b: Report) -> Iterator[str]:
     """How many cases are compared, where a run ended early."""
     if _ends_early(a, b):
-        before, after = _statuses(a), _statuses(b)
+        before, after = dict(statuses_of(a)), dict(statuses_of(b))
         both, first, second = (
             before.keys() & after.keys(),
             before.keys() - after,

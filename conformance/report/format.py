@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from uop.conformance.checks import OptionError
-from uop.conformance.judging.verdict import Status
 from uop.conformance.protocol.codec import Json, from_json, to_json
-from uop.conformance.report.model import Cell, Report, cell_of, listed_id
-from uop.conformance.report.tally import STATUSES
+from uop.conformance.report.model import Cell, Report, cell_of
+from uop.conformance.report.tally import statuses_of
 from uop.conformance.suite.case import ALL_LEVELS, FUZZ
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.text.reading import MOST_OF_DOCUMENT, read_bytes
@@ -106,10 +105,9 @@ def failed_in(path: Path) -> Failed:
 
 def failed_ids(report: Report) -> Iterator[str]:
     """The cases that failed. Of those of a fuzz run a report has what its causes explain."""
-    for name, marks in report.cases.items():
-        for index, mark in enumerate(marks):
-            if STATUSES.get(mark, Status.SKIPPED).is_failure:
-                yield listed_id(name, index, report.generator.version)
+    for id, status in statuses_of(report, report.generator.version):
+        if status.is_failure:
+            yield id
     for failure in report.failures:
         if report.options.effort == FUZZ and failure.level in ALL_LEVELS:
             yield from failure.cases or (failure.id,)

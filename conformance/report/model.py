@@ -15,7 +15,7 @@ from uop.conformance.judging.verdict import CaseFailure, Status
 from uop.conformance.profile.card import Observation
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.options import Origin, ReportedOptions
-from uop.conformance.suite.case import GENERATOR, MIXED, OWN, OWN_ID
+from uop.conformance.suite.case import MIXED, OWN, OWN_ID
 from uop.conformance.suite.vocabulary import Vocabulary
 
 NAMES = re.compile(r"\b[A-Z][A-Z0-9]+\b|\b(first|second|third) ")
@@ -490,14 +490,6 @@ class Report:
     def every(self) -> tuple[Report, ...]:
         """The reports on all backends, this one first."""
         return (self, *(self.others or ()))
-
-
-def listed_id(name: str, index: int, version: int = GENERATOR) -> str:
-    """The id of the case at an index of `Report.cases[name]`, whose name may end in a start."""
-    if name.startswith(f"{OWN}/"):
-        return name
-    *group, start = f"{name}/0".split("/")[:5]
-    return f"{'/'.join(group)}/{int(start) + index}@{version}"
 
 
 def cell_of(id: str) -> CellPlace:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from uop.conformance.checks import OptionError
 from uop.conformance.judging.verdict import Status, Verdict
-from uop.conformance.report.model import Report, listed_id
-from uop.conformance.report.tally import STATUSES
+from uop.conformance.report.model import Report
+from uop.conformance.report.tally import statuses_of
 from uop.conformance.run.options import Options
 from uop.conformance.run.pool import Pool
 from uop.conformance.run.tasks import Judge, JudgeBy, SelfTest
@@ -64,7 +64,7 @@ def judged_again(report: Report, count: int, backend: str = "") -> list[Again]:
 
 def sample(report: Report, count: int) -> dict[str, Status]:
     """Choose judged cases, evenly spread: half failed and half passed, if there are enough."""
-    cases = list(_judged(report))
+    cases = _judged(report)
     failed = [case for case in cases if case[1] is not Status.PASSED]
     passed = [case for case in cases if case[1] is Status.PASSED]
     of_failed = max(count // 2, count - len(passed))
@@ -72,12 +72,9 @@ def sample(report: Report, count: int) -> dict[str, Status]:
     return dict(sorted([*sampled, *_spread(passed, count - len(sampled))]))
 
 
-def _judged(report: Report) -> Iterator[tuple[str, Status]]:
-    for name, marks in report.cases.items():
-        for index, mark in enumerate(marks):
-            status = STATUSES.get(mark, Status.SKIPPED)
-            if status is not Status.SKIPPED:
-                yield listed_id(name, index, report.generator.version), status
+def _judged(report: Report) -> list[tuple[str, Status]]:
+    cases = statuses_of(report, report.generator.version)
+    return [(id, status) for id, status in cases if status is not Status.SKIPPED]
 
 
 def _spread(cases: Sequence[tuple[str, Status]], count: int) -> list[tuple[str, Status]]:
@@ -123,5 +120,5 @@ def require_cases(report: Report) -> None:
             "the report of a fuzz run lists no cases that passed; `uop conform BACKEND "
             "--last-failed REPORT.json` judges again what failed"
         )
-    if not any(True for _ in _judged(report)):
+    if not _judged(report):
         raise OptionError("the report holds no case that was judged")

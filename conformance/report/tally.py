@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
 from uop.conformance.judging.elements import BINS
@@ -376,6 +376,22 @@ def place_of(name: str, index: int) -> tuple[str, int]:
     """
     start = index // LONGEST * LONGEST
     return (f"{name}/{start}" if start else name), index - start
+
+
+def listed_id(name: str, index: int, version: int = GENERATOR) -> str:
+    """The id of the case at an index of `Report.cases[name]`, whose name may end in a start."""
+    if name.startswith(f"{OWN}/"):
+        return name
+    *group, start = f"{name}/0".split("/")[:5]
+    return f"{'/'.join(group)}/{int(start) + index}@{version}"
+
+
+def statuses_of(report: Report, version: int = GENERATOR) -> Iterator[tuple[str, Status]]:
+    """The id and the status of each case of a report; the ids are those of a generator."""
+    for name, marks in report.cases.items():
+        for index, mark in enumerate(marks):
+            if mark != NOT_RUN:
+                yield listed_id(name, index, version), STATUSES[mark]
 
 
 def why_open(lost: str, missing: tuple[str, ...], unjudged: Mapping[str, int]) -> str:

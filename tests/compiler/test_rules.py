@@ -167,9 +167,8 @@ def changed(rule: Rule, before: UOp, after: UOp, memory: Memory) -> str:
             accepted = accepted_of(before, inputs, ())
         except UndefinedError:
             continue
-        outside = first_outside(accepted, values_of(after, inputs, ()))
-        if outside is not None:
-            return str(outside)
+        if outside := first_outside(accepted, values_of(after, inputs, ())):
+            return outside
     return ""
 
 

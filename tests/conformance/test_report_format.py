@@ -18,9 +18,8 @@ from uop.conformance.checks import OptionError
 from uop.conformance.report.diff import changes, notes
 from uop.conformance.report.format import as_json, parse_report, problems, read_report
 from uop.conformance.report.html.page import page
-from uop.conformance.report.model import listed_id
 from uop.conformance.report.sample import sample
-from uop.conformance.report.tally import LONGEST, MARKS, NOT_RUN, place_of
+from uop.conformance.report.tally import LONGEST, MARKS, NOT_RUN, listed_id, place_of
 from uop.conformance.report.vote import polled
 from uop.conformance.run.options import Options
 from uop.conformance.suite.case import CaseId
