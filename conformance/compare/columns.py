@@ -8,6 +8,8 @@ from html import escape
 from uop.conformance.report.model import Conclusion, Report, counted
 
 LABEL = "uop conformance"
+HEADER = ("backend", "verdict", "programs", "failed", "not judged")
+NOTE = "profile, or the reason"
 COLORS = {"good": "#17693a", "bad": "#b3261e", "open": "#7a5200", "absent": "#59616b"}
 CHARACTER, MARGIN = 6.5, 16
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uop.conformance.checks import require_files
-from uop.conformance.compare.columns import badge, columns
+from uop.conformance.compare.columns import HEADER, NOTE, badge, columns
 from uop.conformance.compare.disagreements import Disagreement, disagreements, fail_somewhere
 from uop.conformance.compare.matrix import MARKS, Choice, choices, matrix
 from uop.conformance.compare.page import page
@@ -28,7 +28,6 @@ FENCE = "~~~~~~"
 """Longer than what the text of a program has in a row."""
 SHOWN = 5
 """The most disagreements on the terminal."""
-HEADER = ("backend", "verdict", "programs", "failed", "not judged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +67,7 @@ def markdown(report: Report) -> str:
     parts = [
         "# Backends side by side\n\nEach is judged by the executable specification of the UOp "
         f"language. Made by:\n\n{_block(command)}",
-        _table(["backend", "verdict", "programs", "failed", "not judged", "profile, or the reason"],
-               table),
+        _table([*HEADER, NOTE], table),
         f"## Every op on every backend\n\n{legend}; with the number of programs, or of those that "
         "fail.\n\n" + _table(["op", *names],
                              [[WHOLE.get(n, n), *(s.text for s in row)] for n, row in squares]),

@@ -12,9 +12,10 @@ from uop.conformance.checks import COMMAND, OptionError
 from uop.conformance.compare.disagreements import MOST, disagreements
 from uop.conformance.native import check_native
 from uop.conformance.report.format import read_report
-from uop.conformance.report.model import Failure, Report, Tried, Vote
+from uop.conformance.report.model import Failure, Report, Tried
 from uop.conformance.report.options import ReportedOptions, in_words
 from uop.conformance.report.terminal import Display
+from uop.conformance.report.vote import with_votes
 from uop.conformance.run.commands import SELECTING
 from uop.conformance.run.conform import Conformance, Poll, Reports, checked_for, reports_of
 from uop.conformance.run.options import Options
@@ -75,10 +76,7 @@ def compare(
 
 def compared(every: Sequence[Report], missing: Sequence[str] = ()) -> Report:
     """The first report, with the others and the votes on each disagreement."""
-    backends = tuple(report.options.backend for report in every)
-    votes = tuple(row.vote for row in disagreements(every))
-    first, *others = every
-    return replace(first, others=tuple(others), vote=Vote(backends, tuple(missing), votes))
+    return with_votes(every, [row.vote for row in disagreements(every)], missing)
 
 
 def without_times(report: Report) -> Report:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
-from uop.conformance.compare.columns import Column, badge, columns
+from uop.conformance.compare.columns import HEADER, NOTE, Column, badge, columns
 from uop.conformance.compare.disagreements import (
     MOST,
     Answer,
@@ -83,8 +83,7 @@ def _backends(shown: Sequence[Column]) -> Html:
         ]
         for c in shown
     ]
-    header = ["backend", "verdict", "programs", "failed", "not judged", "profile, or the reason"]
-    return tag("div", table("", header, rows, "wide"), class_="verdicts")
+    return tag("div", table("", [*HEADER, NOTE], rows, "wide"), class_="verdicts")
 
 
 def _matrix(report: Report, shown: Sequence[Column], links: Links) -> Html:

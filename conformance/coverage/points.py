@@ -1,8 +1,11 @@
-"""Defines the points of the spec that a run can cover, and which cases cover them."""
+"""Defines the points of the spec that a run can cover, and which cases cover them.
+
+Says too which parts of the spec lack something that a run needs: storage, rules, cases.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -12,15 +15,22 @@ from uop.conformance.coverage.exercised import RULES, Exercised
 from uop.conformance.coverage.value_classes import BIT, named, possible
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.suite.case import ANY_LABEL, CaseId
+from uop.conformance.suite.levels import invalid
+from uop.conformance.suite.levels.written import by_file
+from uop.interpreter.accepted.rules.table import ACCEPTED_SET, FLOAT_RULES
+from uop.interpreter.numeric.storage import np_dtype
+from uop.interpreter.rules.table import MEANING
+from uop.interpreter.rules.table import RULES as MEANINGS
 from uop.spec.conditions.clauses import clauses
 from uop.spec.conditions.labels import CONDITIONS
 from uop.spec.documents.decisions import decisions
 from uop.spec.documents.rows import rows
-from uop.spec.dtype import DTYPES
+from uop.spec.dtype import DTYPES, VALUES
+from uop.spec.errors import IncompleteError
 from uop.spec.latitude import Exact, Rounded, Ulp
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, min_max
-from uop.spec.registry import DECLARATIONS, labels
+from uop.spec.registry import DECLARATIONS, OpDef, labels
 
 KINDS = {
     "cell": "an op on a dtype: a program of level op of which something was constrained",
@@ -58,6 +68,8 @@ NOT_OF_RUNS = {
     "decision": "it is about no op that a backend runs: tests of this project pin it",
 }
 """Why no run can cover these points, by kind."""
+CASES = "cases with its special values: a file NAME.uop in conformance/suite/cases/op/"
+REJECTED = "a program that is rejected for {}: a case in conformance/suite/cases/invalid/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +209,31 @@ def _rules(op: str, levels: set[str]) -> Iterator[str]:
 def unspoken() -> set[str]:
     """The labels that no text can break: an omitted arg takes its default."""
     return {f"{op.name}.arg" for op, d in DECLARATIONS.items() if d.default_arg is not None}
+
+
+def check_complete(ops: Collection[str] | None = None) -> None:
+    """Raise IncompleteError for the first incomplete dtype or op, with all missing parts.
+
+    `ops` limits the check to these ops.
+    """
+    for dtype in VALUES:
+        np_dtype(dtype)
+    for op, declaration in DECLARATIONS.items():
+        if ops is None or op.name in ops:
+            parts = tuple(_lacking(declaration))
+            if parts:
+                raise IncompleteError(op.name, *parts)
+
+
+def _lacking(declaration: OpDef) -> Iterator[str]:
+    op = declaration.op
+    if declaration.dtypes and op not in MEANINGS:
+        yield MEANING
+    # The accepted set of an extension op is that of its decomposition.
+    has_choice = declaration.is_elementwise and not isinstance(declaration.latitude, Exact)
+    if has_choice and op not in FLOAT_RULES and any(d.is_float for d in declaration.dtypes):
+        yield ACCEPTED_SET
+    if declaration.section in OF_VALUES and op.name not in by_file("op"):
+        yield CASES.replace("NAME", op.name)
+    known = invalid.programs().keys() | unspoken()
+    yield from (REJECTED.format(c.label) for c in declaration.constraints if c.label not in known)

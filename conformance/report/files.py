@@ -47,7 +47,7 @@ def failure_at(entry: Observation, folder: Path) -> Failure:
 
 def write_repros(failures: Iterable[Failure]) -> list[str]:
     """Write the repros of failures; returns error messages."""
-    return _all_of(write_file(Path(failure.repro), failure.text) for failure in failures)
+    return [p for f in failures if (p := write_file(Path(f.repro), f.text))]
 
 
 def write_reports(
@@ -59,7 +59,7 @@ def write_reports(
         (junit, junit_text),
         (html, page),
     ]
-    return _all_of(write_file(path, form(report)) for path, form in forms if path is not None)
+    return [p for path, form in forms if path and (p := write_file(path, form(report)))]
 
 
 def written(report: Report, problems: list[str], options: Options, display: Display) -> Report:
@@ -80,10 +80,6 @@ def written(report: Report, problems: list[str], options: Options, display: Disp
 def in_names(text: str) -> str:
     """Replace characters that are unsafe in file names."""
     return NOT_IN_NAMES.sub("-", text)
-
-
-def _all_of(problems: Iterable[str]) -> list[str]:
-    return [problem for problem in problems if problem]
 
 
 def write_file(path: Path, text: str) -> str:

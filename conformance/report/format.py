@@ -169,7 +169,9 @@ def _problems(value: object, schema: Json, place: str) -> Iterator[str]:
         yield f"{place or 'it'}: expected {' or '.join(kinds)}, found {_shown(value)}"
     elif value not in schema.get("enum", [value]):
         yield f"{place}: expected one of {', '.join(schema['enum'])}, found {_shown(value)}"
-    elif isinstance(value, int | float) and not _is_in_range(value, schema):
+    elif isinstance(value, int | float) and not (
+        schema.get("minimum", value) <= value <= schema.get("maximum", value)
+    ):
         yield f"{place}: {value} is out of range"
     elif isinstance(value, str) and not re.fullmatch(schema.get("pattern", ANY), value):
         yield f"{place}: expected text like {schema['pattern']}, found {_shown(value)}"
@@ -189,11 +191,6 @@ def _problems_of_object(entries: Json, schema: Json, place: str) -> Iterator[str
         part = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
         if part is not None:
             yield from _problems(value, part, f"{dot}{name}")
-
-
-def _is_in_range(value: float, schema: Json) -> bool:
-    least, most = schema.get("minimum", value), schema.get("maximum", value)
-    return bool(least <= value <= most)
 
 
 def _shown(value: Any) -> str:

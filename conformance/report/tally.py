@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from uop.conformance.judging.elements import BINS
 from uop.conformance.judging.verdict import MAY_END, CaseFailure, Status, Verdict
@@ -290,6 +291,7 @@ class Tally:
         missing = (*missing, *declined(self.by_data, self.programs))
         verdict = conclusion_of(failed, lost or missing or self.unjudged, judged)
         is_open = verdict is Conclusion.INCONCLUSIVE
+        by_name: dict[str, Any] = {status.value: n for status, n in counts.items()}
         return Summary(
             verdict=verdict,
             interrupted=interrupted,
@@ -301,11 +303,7 @@ class Tally:
             measured=self.measured,
             constrained_share=share(self.constrained, self.measured),
             single_share=share(self.single, self.measured),
-            passed=counts[Status.PASSED],
-            failed=counts[Status.FAILED],
-            skipped=counts[Status.SKIPPED],
-            crashed=counts[Status.CRASHED],
-            known=counts[Status.KNOWN],
+            **by_name,
             seconds=round(seconds, 3),
             peak_bytes=peak,
             untried=untried,
@@ -320,13 +318,7 @@ class Tally:
 def shown_by(report: Report) -> Tally:
     """The totals of a report that displays of progress show."""
     tally, summary = Tally(), report.summary
-    tally.counts |= {
-        Status.PASSED: summary.passed,
-        Status.FAILED: summary.failed,
-        Status.SKIPPED: summary.skipped,
-        Status.CRASHED: summary.crashed,
-        Status.KNOWN: summary.known,
-    }
+    tally.counts = {status: getattr(summary, status.value) for status in Status}
     tally.elements = summary.elements
     for cell in report.cells:
         tally.cells[cell.level, cell.op, cell.dtype] = Sums(

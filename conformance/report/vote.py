@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -32,10 +32,16 @@ def combined(
     reports: Sequence[Report], results: Mapping[str, Results], missing: Sequence[str] = ()
 ) -> Report:
     """The first report, with the others and the votes on cases, by the results of each."""
-    cases = tuple(voted(id, of) for id, of in results.items())
+    return with_votes(reports, [voted(id, of) for id, of in results.items()], missing)
+
+
+def with_votes(
+    reports: Sequence[Report], cases: Iterable[VotedCase], missing: Sequence[str]
+) -> Report:
+    """The first report, with the others and these votes."""
     first, *others = reports
-    vote = Vote(tuple(report.options.backend for report in reports), tuple(missing), cases)
-    return replace(first, others=tuple(others), vote=vote)
+    names = tuple(report.options.backend for report in reports)
+    return replace(first, others=tuple(others), vote=Vote(names, tuple(missing), tuple(cases)))
 
 
 def results_in(reports: Sequence[Report], id: str) -> dict[str, Verdict | None]:

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from uop.conformance.checks import OptionError
-from uop.conformance.coverage.complete import check_complete
 from uop.conformance.coverage.ledger import Ledger, opened, programs_of
-from uop.conformance.coverage.points import Point
+from uop.conformance.coverage.points import Point, check_complete
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.files import in_names, write_reports, write_repros, written
 from uop.conformance.report.model import Conclusion, KnownFailure, Report, Strength

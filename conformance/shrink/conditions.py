@@ -112,7 +112,7 @@ def _lacking_one_thing(repro: Candidate) -> Iterator[Neighbour]:
             axes = _repeated(fixed(u.src[0]), fixed(u))
             said = f"EXPAND repeats along axis {', '.join(map(str, axes))}"
             if axes:
-                yield Neighbour(said, partial(cut, repro.root, repro.inputs, values, [u]))
+                yield Neighbour(said, partial(cut, repro, values, [u]))
         for k, s in enumerate(u.src if u.declaration.is_elementwise else ()):
             if s.op is Op.CONST:
                 said = f"its {_operand(u, k)} is a constant"
@@ -198,8 +198,10 @@ def _with_other_ops(repro: Candidate, ops: Set[str]) -> Iterator[Neighbour]:
     old = own.pop() if len(own) == 1 else None
     if old is None or not DECLARATIONS[old].takes_values:
         return
-    for name in sorted(ops & Op.__members__.keys()):
-        if Op[name] is not old and _is_like(Op[name], old):
+    for name in sorted(ops & Op.__members__.keys() - {old.name}):
+        other = DECLARATIONS[Op[name]]
+        is_alike = other.is_elementwise and other.src == DECLARATIONS[old].src
+        if is_alike and other.takes_values:
             yield Neighbour(name, partial(_with_op, repro, old, Op[name]), Of.OP)
 
 
@@ -226,8 +228,3 @@ def _folded(repro: Candidate) -> Candidate:
     root = repro.root
     fold = ReduceArg(root.op, (0,))
     return replace(repro, root=UOp(Op.REDUCE, UOp(Op.STACK, *root.src), arg=fold))
-
-
-def _is_like(new: Op, old: Op) -> bool:
-    one, other = DECLARATIONS[new], DECLARATIONS[old]
-    return one.is_elementwise and one.takes_values and one.src == other.src

@@ -351,10 +351,7 @@ def _mended(
     numbers = list(dict.fromkeys(part.repro.number for part in active))
     chosen = [[p for p in active if p.repro.number == number] for number in numbers]
     try:
-        mended = [
-            cut(start.root, start.inputs, values, [p.root for p in parts])
-            for parts in (*chosen, active)
-        ]
+        mended = [cut(start, values, [p.root for p in parts]) for parts in (*chosen, active)]
     except UopError:
         return Explained()
     *alone, together = probe(mended)
@@ -401,7 +398,7 @@ def _parts(start: Candidate, repro: Repro) -> Iterator[Part]:
         else:
             values = _values(start) if values is None else values
             with suppress(UopError):
-                own = _valid(cut(root, start.inputs, values, leaves))
+                own = _valid(cut(replace(start, root=root), values, leaves))
                 if _may_show(repro, own):
                     yield Part(repro, root, own, images)
 

@@ -87,7 +87,7 @@ def reduce_program(best: Found, probe: Probe) -> Found:
     """Shrink a program that fails. Returns the smallest and its failure."""
     best = _first_failing(best, probe, without_functions(best[0]))
     best = _first_failing(best, probe, one_element(*best))
-    best = _first_failing(best, probe, single_outputs(best[0].root, best[0].inputs))
+    best = _first_failing(best, probe, single_outputs(best[0]))
     best = _first_failing(best, probe, pairs_of_outputs(*best))
     best = _repeated(best, probe, memory_as_inputs)
     best = _repeated(best, probe, smaller_functions)
@@ -142,12 +142,13 @@ def at_elements(candidate: Candidate, places: Array) -> Candidate:
     return Candidate(replaced(candidate.root, new), inputs)
 
 
-def single_outputs(root: UOp, inputs: Mapping[int, Array]) -> Iterator[Step]:
+def single_outputs(candidate: Candidate) -> Iterator[Step]:
     """Each output of a program alone."""
+    root = candidate.root
     if root.op in (Op.TUPLE, Op.SINK) and len(root.src) > 1:
         for output in root.src:
             alone = output if root.op is Op.TUPLE else UOp(Op.SINK, output)
-            yield partial(with_used_inputs, alone, inputs)
+            yield partial(with_used_inputs, alone, candidate.inputs)
 
 
 def pairs_of_outputs(candidate: Candidate, failure: CaseFailure) -> Iterator[Step]:
@@ -240,7 +241,7 @@ def neighbourhoods(candidate: Candidate, depth: int) -> Iterator[Step]:
     values = interpreted(candidate)
     for u in outside(candidate.root):
         if is_computing(u) and u.dtype.kind not in (Kind.VOID, Kind.INDEX):
-            yield partial(cut, u, candidate.inputs, values, _beyond(u, depth))
+            yield partial(cut, replace(candidate, root=u), values, _beyond(u, depth))
 
 
 def without_one_node(candidate: Candidate) -> Iterator[Step]:
@@ -257,7 +258,7 @@ def without_one_node(candidate: Candidate) -> Iterator[Step]:
     nodes = [u for u in outside(candidate.root) if is_computing(u) and u is not candidate.root]
     for u in reversed(nodes):
         if u in values:
-            yield partial(cut, candidate.root, candidate.inputs, values, (u,))
+            yield partial(cut, candidate, values, (u,))
         elif u.addrspace is not None:
             yield partial(_with_contents, candidate, u)
     for u in outside(candidate.root):
@@ -269,8 +270,7 @@ def without_one_node(candidate: Candidate) -> Iterator[Step]:
 
 def _with_contents(candidate: Candidate, location: UOp) -> Candidate:
     """The program with a PARAM for what a location holds."""
-    values = {location: value_of(location, candidate.inputs)}
-    return cut(candidate.root, candidate.inputs, values, [location])
+    return cut(candidate, {location: value_of(location, candidate.inputs)}, [location])
 
 
 def memory_as_inputs(candidate: Candidate) -> Iterator[Step]:
@@ -355,7 +355,7 @@ def inputs_for_constants(candidate: Candidate) -> Iterator[Step]:
         if u.op is Op.CONST and u.dtype is not dtypes.index and u is not candidate.root
     ]
     if constants:
-        yield lambda: cut(candidate.root, candidate.inputs, interpreted(candidate), constants)
+        yield lambda: cut(candidate, interpreted(candidate), constants)
 
 
 def renumbered(candidate: Candidate) -> Candidate:
@@ -368,19 +368,17 @@ def renumbered(candidate: Candidate) -> Candidate:
     return Candidate(replaced(candidate.root, new), inputs)
 
 
-def cut(
-    root: UOp, inputs: Mapping[int, Array], values: Mapping[UOp, Array], at: Iterable[UOp]
-) -> Candidate:
+def cut(candidate: Candidate, values: Mapping[UOp, Array], at: Iterable[UOp]) -> Candidate:
     """The program with nodes replaced by PARAMs that hold their values."""
-    all_inputs = dict(inputs)
+    inputs = dict(candidate.inputs)
     new: dict[UOp, UOp] = {}
-    free = count(max({*inputs, *slots_of(root)}, default=-1) + 1)
+    free = count(max({*inputs, *slots_of(candidate.root)}, default=-1) + 1)
     for u in at:
         if u in values:
             slot = next(free)
-            all_inputs[slot] = values[u]
+            inputs[slot] = values[u]
             new[u] = param(slot, u.shape, u.dtype, u.device)
-    return with_used_inputs(replaced(root, new), all_inputs)
+    return with_used_inputs(replaced(candidate.root, new), inputs)
 
 
 def substituted(candidate: Candidate, new: Mapping[UOp, UOp]) -> Candidate:
