@@ -41,15 +41,14 @@ WORDS = {
 
 def markdown(failing: FailingCase) -> str:
     """The report: title, result, derivation, program, how to reproduce it, environment."""
-    derivation = _derivation(failing)
-    parts = [
-        f"# {title(failing)}",
-        "\n".join(_result(failing, derivation)),
-        "\n".join(_program(failing)),
-        "\n".join(_reproduction(failing)),
-        "\n".join(_environment(failing)),
-    ]
-    return "\n\n".join(parts) + "\n"
+    sections = {
+        "Result": _result(failing, _derivation(failing)),
+        "Program": _program(failing),
+        "Reproduce": _reproduction(failing),
+        "Environment": _environment(failing),
+    }
+    parts = ("\n".join([f"## {name}", "", *lines]) for name, lines in sections.items())
+    return "\n\n".join([f"# {title(failing)}", *parts]) + "\n"
 
 
 def title(failing: FailingCase) -> str:
@@ -94,8 +93,6 @@ def _derivation(failing: FailingCase) -> Derivation | None:
 
 
 def _result(failing: FailingCase, derivation: Derivation | None) -> Iterator[str]:
-    yield "## Result"
-    yield ""
     if not failing.values:
         yield in_one_line(failing.message)
     else:
@@ -148,8 +145,6 @@ def _special(failing: FailingCase) -> set[str]:
 
 def _program(failing: FailingCase) -> Iterator[str]:
     """The file of the case: program, inputs, accepted results."""
-    yield "## Program"
-    yield ""
     text = print_file(UopFile((replace(failing.case, comment=""),)))
     if len(text) > MOST_TEXT:
         yield f"Of {len(text):,} characters: see the file {failing.path}."
@@ -158,8 +153,6 @@ def _program(failing: FailingCase) -> Iterator[str]:
 
 
 def _reproduction(failing: FailingCase) -> Iterator[str]:
-    yield "## Reproduce"
-    yield ""
     yield "```sh"
     yield uop_command("replay", failing.path, failing.backend)
     yield "```"
@@ -178,8 +171,6 @@ def _reproduction(failing: FailingCase) -> Iterator[str]:
 
 def _environment(failing: FailingCase) -> Iterator[str]:
     info = failing.info
-    yield "## Environment"
-    yield ""
     yield f"- backend: {info.name} {info.version}".rstrip()
     yield f"- device: {info.device or 'not named'}"
     if info.variant:

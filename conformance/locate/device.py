@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
@@ -68,11 +69,8 @@ def _blamed(
     agree: list[str] = []
     differ: list[str] = []
     for other in _others(device, setting):
-        try:
-            wrong = _wrong(root, inputs, compiled, other)
-        except UopError:
-            continue
-        (differ if wrong else agree).append(other.name)
+        with suppress(UopError):
+            (differ if _wrong(root, inputs, compiled, other) else agree).append(other.name)
     if agree:
         return RUN, [f"the same source is right on {', '.join(agree)}: a fault of {device.name}"]
     why = [f"the same source is wrong on {', '.join(differ)} too"] if differ else []
@@ -95,13 +93,10 @@ def _others(device: Device, setting: Setting) -> Iterator[Device]:
 def _by_other_targets(root: UOp, inputs: Inputs, setting: Setting) -> list[str]:
     lines = []
     for name, target in TARGETS.items():
-        if name == setting.target.name:
-            continue
-        try:
-            wrong = _wrong(root, inputs, compile(root, target), open_device(target))
-        except UopError:
-            continue
-        lines.append(f"the source for {name} is {'wrong too' if wrong else 'right'}")
+        if name != setting.target.name:
+            with suppress(UopError):
+                wrong = _wrong(root, inputs, compile(root, target), open_device(target))
+                lines.append(f"the source for {name} is {'wrong too' if wrong else 'right'}")
     return lines
 
 

@@ -119,10 +119,7 @@ def _table(declaration: OpDef, dtype: DType) -> Section:
     columns = [np.array([row[k] for row in rows], np_dtype(d)) for k, d in enumerate(kinds)]
     accepted = _accepted(declaration.op, kinds, columns)
     names = tuple(name.rstrip("?*") for name in declaration.src)
-    cells = [
-        (*(_plain(column, i) for column in columns), cell(accepted, i)) for i in range(len(rows))
-    ]
-    return Section(title, (*names, declaration.op.name), tuple(cells))
+    return Section(title, (*names, declaration.op.name), _lines(columns, [accepted]))
 
 
 def _matrix(title: str, op: Op, kinds: Sequence[DType]) -> Section:
@@ -147,11 +144,15 @@ def _casts(dtype: DType) -> Section:
     values = CASTED if dtype.is_float else (-129, -1, 0, 1, 255, 256, 65520)
     column = np.array(values, np_dtype(dtype))
     made = [_accepted(Op.CAST, [dtype], [column], DTypeArg(target)) for target in CAST_TARGETS]
-    lines = [
-        (_plain(column, i), *(cell(accepted, i) for accepted in made)) for i in range(len(values))
-    ]
-    return Section(
-        f"Special values, {dtype.name}", ("T", *(d.name for d in CAST_TARGETS)), tuple(lines)
+    header = ("T", *(d.name for d in CAST_TARGETS))
+    return Section(f"Special values, {dtype.name}", header, _lines([column], made))
+
+
+def _lines(columns: Sequence[Array], made: Sequence[Accepted]) -> tuple[tuple[str, ...], ...]:
+    """A line for each element: the operands, then each result."""
+    return tuple(
+        (*(_plain(column, i) for column in columns), *(cell(accepted, i) for accepted in made))
+        for i in range(len(columns[0]))
     )
 
 
