@@ -92,9 +92,10 @@ def example_of(op: Op) -> Example | None:
         return _elementwise(declaration)
     own = [case for case in _written() if case.id == op.name]
     cases = [*own, *by_file("op").get(op.name, ()), *_written()]
-    for case in (c for c in cases if c.root and not c.undefined):
-        if any(u.op is op for u in case.root.toposort()):  # type: ignore[union-attr]
-            return _of_case(op, case)
+    for case in cases:
+        root = None if case.undefined else case.root
+        if root is not None and any(u.op is op for u in root.toposort()):
+            return Example(op, root, {slot: from_literal(a) for slot, a in case.inputs.items()})
     return None
 
 
@@ -128,11 +129,6 @@ def gradient_of(example: Example) -> Section:
 def _written() -> tuple[FileCase, ...]:
     file = files("uop.conformance.reference") / "examples.uop"
     return parse_file(file.read_text("utf-8"), file.name).cases
-
-
-def _of_case(op: Op, case: FileCase) -> Example:
-    assert case.root is not None
-    return Example(op, case.root, {slot: from_literal(a) for slot, a in case.inputs.items()})
 
 
 def usual_dtype(declaration: OpDef) -> DType:

@@ -74,7 +74,9 @@ class Log(Display):
     def progress(self, tally: Tally, seconds: float) -> None:
         """Write a line at the first result, and whenever the time has doubled."""
         if seconds >= self.next_line:
-            self._line(f"{seconds:7.1f} s  {_progress(tally)}")
+            failed = sum(cell.failed for cell in tally.cells.values())
+            shown = progress_of(tally.programs, tally.elements, failed)
+            self._line(f"{seconds:7.1f} s  {shown}")
             self.next_line = max(FIRST_STEP, 2 * seconds)
 
     def explored(self, causes: Sequence[Failure], points: int) -> None:
@@ -186,8 +188,3 @@ def headline(hello: Hello, options: Options, cases: int | None) -> str:
         f"{verb} {hello.name} {hello.version} on {hello.device}, profile {options.profile}, "
         f"seed {options.seed}: {amount}"
     )
-
-
-def _progress(tally: Tally) -> str:
-    failed = sum(cell.failed for cell in tally.cells.values())
-    return progress_of(tally.programs, tally.elements, failed)

@@ -209,7 +209,7 @@ def _by_forms(
     for root in _rewritten(start.root):
         form = start if root is start.root else with_used_inputs(root, start.inputs)
         near = _near(repros, root)
-        if near and (form is start or _fails(probe([form])[0], failure)):
+        if near and (form is start or ((f := probe([form])[0]) and alike(f, failure))):
             found = _explained(form, failure, is_shrunk, near, probe)
             if found.cause is not None or found.rest is not None:
                 return found
@@ -233,10 +233,6 @@ def decomposed(root: UOp) -> UOp:
         return new.decompose() or new
 
     return rebuild(root, smaller, outside_bodies)
-
-
-def _fails(found: CaseFailure | None, failure: CaseFailure) -> bool:
-    return found is not None and alike(found, failure)
 
 
 def _explained(

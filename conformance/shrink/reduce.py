@@ -89,22 +89,18 @@ def reduce_program(best: Found, probe: Probe) -> Found:
     best = _first_failing(best, probe, one_element(*best))
     best = _first_failing(best, probe, single_outputs(best[0]))
     best = _first_failing(best, probe, pairs_of_outputs(*best))
-    best = _repeated(best, probe, memory_as_inputs)
-    best = _repeated(best, probe, smaller_functions)
-    best = _repeated(best, probe, fewer_members)
+    for steps in (memory_as_inputs, smaller_functions, fewer_members):
+        best = _repeated(best, probe, steps)
     for depth in DEPTHS:
         cut = _first_failing(best, probe, neighbourhoods(best[0], depth))
         if cut is not best:
             best = cut
             break
-    best = _repeated(best, probe, without_one_node)
-    best = _repeated(best, probe, smaller_functions)
-    best = _repeated(best, probe, fewer_members)
-    best = _repeated(best, probe, without_one_node)
+    for steps in (without_one_node, smaller_functions, fewer_members, without_one_node):
+        best = _repeated(best, probe, steps)
     best = _first_failing(best, probe, one_element(*best))
-    best = _first_failing(best, probe, operands_alone(best[0]))
-    best = _first_failing(best, probe, simpler_data(best[0]))
-    best = _first_failing(best, probe, inputs_for_constants(best[0]))
+    for steps in (operands_alone, simpler_data, inputs_for_constants):
+        best = _first_failing(best, probe, steps(best[0]))
     return renumbered(best[0]), best[1]
 
 
