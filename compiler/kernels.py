@@ -7,10 +7,10 @@ from itertools import product
 from math import prod
 from operator import mul
 
+from uop.compiler.loops import ITEMS, type_of
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.simplify import linear_form
 from uop.compiler.stages.expand import MOST_ELEMENTS
-from uop.compiler.stages.optimize.axes import ITEMS, type_of
 from uop.compiler.stages.select.launch import is_work_item, shared_folds
 from uop.compiler.stages.select.stage import has, has_vector
 from uop.compiler.targets.target import Target

@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import cast
 
-from uop.compiler.indices import counting
+from uop.compiler.loops import counting, id_of, type_of
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.rewrite import Fired, unobserved
-from uop.compiler.stages.optimize.axes import id_of, type_of
 from uop.compiler.stages.stage import rewriting
 from uop.compiler.validity import identity
 from uop.spec.args import AxisType, ReduceArg, arg_of

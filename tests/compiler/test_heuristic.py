@@ -10,8 +10,7 @@ import pytest
 
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.opencl import OpenCLDevice
-from uop.compiler.stages.optimize.groups import in_groups
-from uop.compiler.stages.optimize.heuristic import heuristic
+from uop.compiler.stages.optimize.choose import heuristic, in_groups
 from uop.compiler.stages.optimize.stage import optimize
 from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL

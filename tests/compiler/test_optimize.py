@@ -8,11 +8,10 @@ from typing import cast
 import numpy as np
 import pytest
 
+from uop.compiler.loops import DEPTH, axes
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.stages.expand import expand
-from uop.compiler.stages.optimize.apply import apply
-from uop.compiler.stages.optimize.axes import DEPTH, axes
-from uop.compiler.stages.optimize.stage import optimize
+from uop.compiler.stages.optimize.stage import apply, optimize
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AxisType, DTypeArg, RangeArg, ReduceArg
 from uop.spec.dtype import dtypes

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from uop.compiler.loops import axes, ranged, type_of
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.rewriting.rewrite import unobserved
-from uop.compiler.stages.optimize.axes import axes, ranged, type_of
-from uop.compiler.stages.optimize.rows import in_registers, with_rows
+from uop.compiler.stages.optimize.local import in_registers, with_rows
 from uop.conformance.judging.compare import compare
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate

@@ -10,8 +10,8 @@ from graphs import SLOW, Inputs, agree, demanded, graphs, stores
 from hypothesis import given
 from hypothesis import strategies as st
 
+from uop.compiler.loops import type_of
 from uop.compiler.pipeline import lower
-from uop.compiler.stages.optimize.axes import type_of
 from uop.compiler.stages.rangeify import split
 from uop.spec.args import AxisType, BufferArg, FlipArg, PermuteArg, ReduceArg
 from uop.spec.dtype import dtypes

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from uop.compiler.indices import counting
+from uop.compiler.loops import counting
 from uop.spec.args import DTypeArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations, count, permutations
 
-from uop.compiler.stages.optimize.axes import FOLDED, id_of, type_of
+from uop.compiler.loops import FOLDED, id_of, type_of
 from uop.compiler.stages.select.launch import is_work_item
 from uop.spec.args import AddrSpace, AxisType, RangeArg
 from uop.spec.errors import UnsupportedError

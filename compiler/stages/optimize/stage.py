@@ -6,53 +6,79 @@ sequence, `chosen` chooses one for a large kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
 
+from uop.compiler.loops import (
+    FOLDED,
+    ITEMS,
+    axes,
+    grouped,
+    id_of,
+    in_loops,
+    nest_of,
+    numbered,
+    ranged,
+    rebuilt,
+    type_of,
+)
+from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.rewrite import Fired, Rewriter, RuleSet, rewrites, unobserved
-from uop.compiler.stages.optimize.apply import apply
-from uop.compiler.stages.optimize.groups import chosen
-from uop.compiler.stages.optimize.rows import KEEP_ROW
-from uop.compiler.stages.optimize.tiles import COPY_TILE
-from uop.compiler.stages.stage import Sequences, Setting, Stage, about
-from uop.spec.args import AxisType, RangeArg, arg_of
+from uop.compiler.rewriting.simplify import SIMPLIFY, fits
+from uop.compiler.stages.optimize.choose import chosen
+from uop.compiler.stages.optimize.local import COPY_TILE, KEEP_ROW, with_rows, with_tiles
+from uop.compiler.stages.stage import Sequences, Stage, about
+from uop.compiler.targets.target import Target
+from uop.compiler.validity import neutral, only_where
+from uop.spec.args import AxisType, DTypeArg, RangeArg, ReduceArg, WmmaArg, arg_of
+from uop.spec.dtype import dtypes
+from uop.spec.errors import UnsupportedError
 from uop.spec.graph import kernel_calls
-from uop.spec.kernel.forms import OPTIMIZED
-from uop.spec.kernel.optimization import Optimization, illegal
+from uop.spec.kernel.forms import OPTIMIZED, open_ranges
+from uop.spec.kernel.optimization import (
+    SPLIT_FROM,
+    MatrixUnit,
+    NoLocals,
+    Optimization,
+    PadTo,
+    Side,
+    Split,
+    Swap,
+    illegal,
+)
+from uop.spec.ops.codegen import WARP, fragment_shapes
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp
+from uop.spec.properties.symbolic import variables_of
+from uop.spec.registry import Shape
+from uop.spec.uop import UOp, const, index_const
 from uop.spec.walk import outside_bodies, rebuild
 
-Choose = Callable[[UOp], Sequence[Optimization]]
-"""Chooses the sequence of a kernel."""
 
-
-def optimize(root: UOp, fired: Fired = unobserved, sequences: Sequences | Choose = ()) -> UOp:
-    """Make every RANGE over outputs GLOBAL, then apply the optimizations.
+def optimize(root: UOp, fired: Fired = unobserved, sequences: Sequences | Target = ()) -> UOp:
+    """Make every RANGE over outputs GLOBAL, then apply the optimizations: a sequence for each
+    kernel, or those that are chosen for a target.
 
     Kernels are numbered as `kernel_calls` lists them. InvalidError for an optimization that its
     kernel does not allow, and for a sequence without a kernel.
     """
     parallel = Rewriter(OPTIMIZE, fired)(root)
-    if callable(sequences):
-        sequences = [sequences(call.src[0]) for call in kernel_calls(parallel)]
-    if len(sequences) > len(kernel_calls(parallel)):
-        found = f"{len(sequences)} sequences for {len(kernel_calls(parallel))} kernels"
+    calls = kernel_calls(parallel)
+    if isinstance(sequences, Target):
+        sequences = [chosen(call.src[0], sequences) for call in calls]
+    if len(sequences) > len(calls):
+        found = f"{len(sequences)} sequences for {len(calls)} kernels"
         raise illegal("OPTIMIZE.c1", "optimize", found)
-    new: dict[UOp, UOp] = {}
-    for call, sequence in zip(kernel_calls(parallel), sequences, strict=False):
-        new[call] = apply(call.src[0], sequence, fired)
-    return _with_bodies(parallel, new) if new else parallel
-
-
-def _with_bodies(root: UOp, bodies: dict[UOp, UOp]) -> UOp:
-    """Give each CALL its new body. Kernels may share a body but not their optimizations."""
+    given = zip(calls, sequences, strict=False)
+    optimized = {call: apply(call.src[0], s, fired) for call, s in given}
 
     def with_body(u: UOp, operands: list[UOp]) -> UOp:
-        body = [bodies.get(u, u.src[0])] if u.op is Op.CALL else []
+        # Kernels may share a body but not their optimizations.
+        body = [optimized.get(u, u.src[0])] if u.op is Op.CALL else []
         return u.with_src([*body, *operands])
 
-    return rebuild(root, with_body, outside_bodies)
+    return rebuild(parallel, with_body, outside_bodies) if optimized else parallel
 
 
 @rewrites(Op.RANGE)
@@ -67,16 +93,288 @@ def run_outputs_in_parallel(u: UOp) -> UOp | None:
 OPTIMIZE = RuleSet(run_outputs_in_parallel)
 
 
-def _set(root: UOp, setting: Setting, fired: Fired) -> UOp:
-    """The stage with the optimizations of a setting, or those that the compiler chooses."""
-    sequences = setting.optimizations
-    choose = partial(chosen, target=setting.target)
-    return optimize(root, fired, choose if sequences is None else sequences)
+OF_WORKGROUPS = (*ITEMS, AxisType.GROUP_REDUCE)
+
+
+def apply(body: UOp, sequence: Sequence[Optimization], fired: Fired = unobserved) -> UOp:
+    """Apply a sequence to the body of a kernel.
+
+    InvalidError with the label of a broken condition; UnsupportedError for a kernel in which the
+    bound of a loop depends on another loop.
+    """
+    if not sequence:
+        return body
+    if any(v.op is Op.RANGE for r in axes(body) for v in r.src[0].toposort()):
+        raise UnsupportedError("optimizations of a loop that runs as often as another one says")
+    if variables_of(body):
+        raise UnsupportedError("optimizations of a kernel with symbolic sizes")
+    body = numbered(body, axes(body))
+    for number, opt in enumerate(sequence):
+        before = body
+        match opt:
+            case Split():
+                body = split(body, opt, has_locals=NoLocals() not in sequence[:number])
+            case PadTo():
+                body = pad(body, opt)
+            case Swap():
+                body = swap(body, opt)
+            case NoLocals():
+                _check_no_locals(body, opt)
+            case MatrixUnit():
+                if number:
+                    raise illegal("TC.c1", str(opt), f"number {number + 1}")
+                body = onto_matrix_unit(body, opt)
+        fired(str(opt), before, body)
+    simplify = Rewriter(SIMPLIFY, fired)
+    return simplify(with_rows(with_tiles(simplify(body), fired), fired))
+
+
+def split(body: UOp, opt: Split, has_locals: bool) -> UOp:
+    """A RANGE becomes o * factor + i with the new axis i inside, i * (n / factor) + o outside."""
+    order = axes(body)
+    r = _axis(order, opt.axis, "SPLIT.c1", opt)
+    bound = int_value(r.src[0])
+    if bound is None or not 1 <= opt.factor <= max(bound, 1) or bound % opt.factor:
+        raise illegal("SPLIT.c2", str(opt), f"a bound of {'no CONST' if bound is None else bound}")
+    origin = SPLIT_FROM.get(opt.target)
+    if origin is None or type_of(r) not in origin.types or opt.side not in origin.sides:
+        raise illegal("SPLIT.c3", str(opt), f"an axis of type {type_of(r).name}")
+    if opt.target in OF_WORKGROUPS and not has_locals:
+        raise illegal("SPLIT.c4", str(opt), "NOLOCALS before")
+    if opt.target is AxisType.GROUP_REDUCE and _is_in_fold(body, r):
+        raise illegal("SPLIT.c5", str(opt), "a fold around it")
+    rest, fresh = bound // opt.factor, 1 + max(map(id_of, order))
+    outer, inner = (rest, type_of(r)), (opt.factor, opt.target)
+    if opt.side is Side.OUTER:
+        outer, inner = inner, outer
+    o = ranged(index_const(outer[0]), fresh, outer[1])
+    i = ranged(index_const(inner[0]), fresh + 1, inner[1])
+    index = UOp(Op.ADD, UOp(Op.MUL, o, index_const(inner[0])), i)
+    order[opt.axis : opt.axis + 1] = [o, i]
+    return numbered(rebuilt(body, {r: index}), order)
+
+
+def pad(body: UOp, opt: PadTo) -> UOp:
+    """Lengthen a loop; iterations beyond the old bound read and write nothing.
+
+    Folds get a neutral value there; all other values of these iterations are unused.
+    """
+    r = _axis(axes(body), opt.axis, "PADTO.c1", opt)
+    bound = int_value(r.src[0])
+    longer = 0 if bound is None else -(-bound // max(opt.multiple, 1)) * opt.multiple
+    if bound is None or opt.multiple < 1 or not fits(longer):
+        raise illegal("PADTO.c2", str(opt), f"a bound of {'no CONST' if bound is None else bound}")
+    if longer == bound:
+        return body
+    gated = _gated(body, r, UOp(Op.CMPLT, r, index_const(bound)))
+    return rebuilt(gated, {r: ranged(index_const(longer), id_of(r), type_of(r))})
+
+
+def swap(body: UOp, opt: Swap) -> UOp:
+    """Two axes exchange their numbers, and so their places in the nest."""
+    order = axes(body)
+    a, b = (_axis(order, axis, "SWAP.c1", opt) for axis in (opt.axis, opt.other))
+    if b not in nest_of(body, a):
+        raise illegal("SWAP.c2", str(opt), "axes of two nests")
+    order[opt.axis], order[opt.other] = b, a
+    return numbered(body, order)
+
+
+def _check_no_locals(body: UOp, opt: NoLocals) -> None:
+    for number, r in enumerate(axes(body)):
+        if type_of(r) in OF_WORKGROUPS:
+            raise illegal("NOLOCALS.c1", str(opt), f"axis {number} of type {type_of(r).name}")
+
+
+def onto_matrix_unit(body: UOp, opt: MatrixUnit) -> UOp:
+    """Tile the fold over an axis and the outputs around it for a warp's matrix instruction."""
+    k = _axis(axes(body), opt.axis, "TC.c2", opt)
+    product = product_over(body, k)
+    if product is None:
+        raise illegal("TC.c3", str(opt), "another fold, or none")
+    arg = instruction(opt.shape, product)
+    if arg is None:
+        sizes = " ".join(str(int_value(r.src[0])) for r in (product.i, product.j, k))
+        raise illegal("TC.c4", str(opt), f"axes of {sizes} in {product.a.dtype.name}")
+    return onto(body, product, arg)
+
+
+def _is_in_fold(body: UOp, r: UOp) -> bool:
+    """Whether the fold over a range runs inside another fold."""
+    order = body.toposort()
+    inside = open_ranges(order)
+    folds = (u for u in order if u.op is Op.REDUCE and r in u.src[1:])
+    return any(type_of(outer) in FOLDED for u in folds for outer in inside[u])
+
+
+def _gated(body: UOp, r: UOp, valid: UOp) -> UOp:
+    """Gate the accesses inside the loop of r and the values that are folded over r."""
+    order = body.toposort()
+    inside = open_ranges(order)
+    ended = {v for u in order if u.op is Op.END and u.src[1] is r for v in u.src[0].toposort()}
+
+    def gated(u: UOp, src: list[UOp]) -> UOp:
+        if u.op is Op.LOAD and r in inside[u]:
+            alt = src[1] if len(src) > 1 else const(0, u.dtype)
+            src = [src[0], alt, _both(valid, src[2:])]
+        elif u.op is Op.STORE and u in ended:
+            src = [*src[:2], _both(valid, src[2:])]
+        elif u.op is Op.REDUCE and r in u.src[1:] and u.src[0].op is not Op.WMMA:
+            # Beyond the bound the operands of a WMMA are the zeros of gated LOADs.
+            nothing = neutral(arg_of(u, ReduceArg).op, u.dtype)
+            src[0] = UOp(Op.WHERE, valid, src[0], nothing)
+        return u.with_src(src)
+
+    return rebuild(body, gated)
+
+
+def _both(valid: UOp, gate: Sequence[UOp]) -> UOp:
+    """A gate for what is inside of a bound; beyond it the old gate may be UNSPECIFIED."""
+    return only_where(valid, gate[0]) if gate else valid
+
+
+def _axis(order: Sequence[UOp], axis: int, label: str, opt: Optimization) -> UOp:
+    if not 0 <= axis < len(order):
+        raise illegal(label, str(opt), f"{len(order)} axes")
+    return order[axis]
+
+
+# The optimization TC: a sum of products as matrix instructions of a warp (D-098).
+
+WORD = 4
+"""Bytes of a register, which holds neighbours along k."""
+
+
+ALONG_K: Mapping[int, tuple[int, ...]] = {2: (8, 16), 1: (32,)}
+"""The sizes along k of the instructions m16n8, by the item size of a factor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A fold over k of the products of A, which depends on i and k, and B, which on j and k."""
+
+    fold: UOp
+    a: UOp
+    b: UOp
+    i: UOp
+    j: UOp
+    k: UOp
+
+
+def product_over(body: UOp, k: UOp) -> Product | None:
+    """The sum of products over an axis, if the kernel has one fold and one STORE; else None."""
+    order = body.toposort()
+    folds = [u for u in order if u.op is Op.REDUCE]
+    if len(folds) != 1 or sum(u.op is Op.STORE for u in order) != 1:
+        return None
+    (fold,) = folds
+    is_sum = arg_of(fold, ReduceArg).op is Op.ADD and fold.src[0].op is Op.MUL
+    if not is_sum or fold.src[1:] != (k,):
+        return None
+    a, b = (_factor(s) for s in fold.src[0].src)
+    if a is None or b is None or a.dtype is not b.dtype:
+        return None
+    inside = open_ranges(order)
+    rows, columns = inside[a] - inside[b], inside[b] - inside[a]
+    if k not in inside[a] & inside[b] or (len(rows), len(columns)) != (1, 1):
+        return None
+    return Product(fold, a, b, next(iter(rows)), next(iter(columns)), k)
+
+
+def instruction(shape: str, product: Product) -> WmmaArg | None:
+    """The instruction of a shape such as m16n8k16, if its sizes divide the axes; else None."""
+    match = re.fullmatch(r"m16n8k(\d+)", shape)
+    if match is None or int(match[1]) not in ALONG_K.get(product.a.dtype.itemsize, ()):
+        return None
+    arg = WmmaArg(16, 8, int(match[1]), product.a.dtype, product.fold.dtype)
+    sizes = ((product.i, arg.m), (product.j, arg.n), (product.k, arg.k))
+    whole = all((bound := int_value(r.src[0])) is not None and bound % n == 0 for r, n in sizes)
+    return arg if whole and arg.dtype_out is dtypes.float32 else None
+
+
+def onto(body: UOp, product: Product, arg: WmmaArg) -> UOp:
+    """Tile the body: a warp for each tile of outputs, a loop over the tiles of k."""
+    order = axes(body)
+    fresh = 1 + max(map(id_of, order))
+    i, j, k = (_tiles(r, size, fresh + n) for n, (r, size) in enumerate(
+        ((product.i, arg.m), (product.j, arg.n), (product.k, arg.k))))  # fmt: skip
+    lane = ranged(index_const(WARP), fresh + 3, AxisType.WARP)
+    fold = _folded(product, arg, (i, j, k), lane)
+    (store,) = (u for u in body.toposort() if u.op is Op.STORE)
+    stores = []
+    for e in range(arg.m * arg.n // WARP):
+        row, column = place_in_rows(lane, e, 2)
+        new = {product.fold: UOp(Op.INDEX, fold, index_const(e)),
+               product.i: _within(i, arg.m, row), product.j: _within(j, arg.n, column)}  # fmt: skip
+        stores.append(store.substitute(new))
+    tiles = {product.i: i, product.j: j, product.k: k}
+    outputs = nest_of(body, product.i)
+    effect = in_loops(grouped(stores), [*(tiles.get(r, r) for r in reversed(outputs)), lane])
+    last = max(order.index(r) for r in outputs)
+    now = [tiles.get(r, r) for r in order]
+    return numbered(UOp(Op.SINK, effect), [*now[: last + 1], lane, *now[last + 1 :]])
+
+
+def place_in_rows(lane: UOp, e: int, run: int) -> tuple[UOp, UOp]:
+    """Row and column of element e of a lane in A, or with a run of 2 in acc."""
+    row = UOp(Op.ADD, UOp(Op.IDIV, lane, index_const(4)), index_const(8 * (e // run % 2)))
+    return row, _along(lane, e % run + 4 * run * (e // (2 * run)), run)
+
+
+def place_in_columns(lane: UOp, e: int, run: int) -> tuple[UOp, UOp]:
+    """Row and column of element e of a lane in B."""
+    column = UOp(Op.IDIV, lane, index_const(4))
+    return _along(lane, e % run + 4 * run * (e // run), run), column
+
+
+def _along(lane: UOp, offset: int, run: int) -> UOp:
+    first = UOp(Op.MUL, UOp(Op.MOD, lane, index_const(4)), index_const(run))
+    return UOp(Op.ADD, first, index_const(offset))
+
+
+def _run(arg: WmmaArg) -> int:
+    return WORD // arg.dtype_in.itemsize
+
+
+def _factor(u: UOp) -> UOp | None:
+    """The operand of the CAST of a factor, if products of two are exact in the dtype of the sum."""
+    if u.op is not Op.CAST or not u.src[0].dtype.is_float or not u.dtype.is_float:
+        return None
+    is_exact = arg_of(u, DTypeArg).dtype.format.holds_products_of(u.src[0].dtype.format)
+    return u.src[0] if is_exact else None
+
+
+def _tiles(r: UOp, size: int, id: int) -> UOp:
+    return ranged(index_const(cast(int, int_value(r.src[0])) // size), id, type_of(r))
+
+
+def _within(tile: UOp, size: int, place: UOp) -> UOp:
+    return UOp(Op.ADD, UOp(Op.MUL, tile, index_const(size)), place)
+
+
+def _folded(product: Product, arg: WmmaArg, tiles: tuple[UOp, UOp, UOp], lane: UOp) -> UOp:
+    """The tile of outputs as its fragments: WMMA summed over the tiles of k."""
+    i, j, k = tiles
+    shapes = cast("tuple[Shape, ...]", fragment_shapes(arg))
+    a, b = [], []
+    for e in range(shapes[0][0]):
+        row, along = place_in_rows(lane, e, _run(arg))
+        new = {product.i: _within(i, arg.m, row), product.k: _within(k, arg.k, along)}
+        a.append(product.a.substitute(new))
+    for e in range(shapes[1][0]):
+        along, column = place_in_columns(lane, e, _run(arg))
+        new = {product.j: _within(j, arg.n, column), product.k: _within(k, arg.k, along)}
+        b.append(product.b.substitute(new))
+    nothing = UOp(Op.STACK, *[const(0, arg.dtype_out)] * shapes[2][0])
+    part = UOp(Op.WMMA, UOp(Op.STACK, *a), UOp(Op.STACK, *b), nothing, arg=arg)
+    return UOp(Op.REDUCE, part, k, arg=ReduceArg(Op.ADD))
 
 
 STAGE = Stage(
     "optimize",
-    _set,
+    lambda u, s, fired: optimize(
+        u, fired, s.target if s.optimizations is None else s.optimizations
+    ),
     lambda _: OPTIMIZED,
     lambda _: (*OPTIMIZE.names, COPY_TILE, KEEP_ROW),
     about(optimize),

@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uop.compiler.indices import largest_divisor, linear_steps
+from uop.compiler.loops import largest_divisor, linear_steps
 from uop.compiler.rewriting.rewrite import Fired, Rewriter, RuleSet, rewrites
 from uop.compiler.rewriting.simplify import SIMPLIFY, conjuncts, linear_form
 from uop.compiler.stages.rangeify.lower import Lowering

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from uop.compiler.indices import ZERO
+from uop.compiler.loops import ZERO, grouped, in_loops
 from uop.compiler.rewriting.rewrite import Fired, Rewriter, unobserved
 from uop.compiler.rewriting.simplify import SIMPLIFY
 from uop.compiler.stages.callify.contents import TEMPORARY
@@ -188,18 +188,10 @@ class _Kernels:
             place = UOp(Op.INDEX, param, lowering.flat(at, u.shape))
             store = UOp(Op.STORE, place, lowering.element(u, at))
             (effects if inner.keys() <= set(kernel.values[u]) else of_rows).append(store)
-        effects = [_nest(effects, inner.values()), *of_rows] if effects else of_rows
-        body = lowering.simplify(UOp(Op.SINK, _nest(effects, rows.values())))
+        if effects:
+            of_rows.insert(0, in_loops(grouped(effects), inner.values()))
+        body = lowering.simplify(UOp(Op.SINK, in_loops(grouped(of_rows), rows.values())))
         self.calls.call(*_with_variables(body, lowering.buffers), range(len(targets)))
-
-
-def _nest(effects: Sequence[UOp], ranges: Iterable[UOp]) -> UOp:
-    """Effects in loops, the first RANGE outermost."""
-    effect = UOp(Op.GROUP, *effects) if len(effects) > 1 else effects[0]
-    for r in reversed([*ranges]):
-        if r.op is Op.RANGE:
-            effect = UOp(Op.END, effect, r)
-    return effect
 
 
 def _with_variables(body: UOp, buffers: Sequence[UOp]) -> tuple[UOp, list[UOp]]:

@@ -6,19 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from uop.compiler.indices import counting
-from uop.compiler.rewriting.patterns import int_value
-from uop.compiler.stages.expand import flat, shaped
-from uop.compiler.stages.optimize.axes import (
+from uop.compiler.loops import (
     FOLDED,
     ITEMS,
-    Parts,
     axes,
+    counting,
     id_of,
     ranged,
     rebuilt,
     type_of,
 )
+from uop.compiler.rewriting.patterns import int_value
+from uop.compiler.stages.expand import flat, shaped
 from uop.compiler.validity import FALSE
 from uop.spec.args import AddrSpace, AxisType, BufferArg, ReduceArg, SpecialArg, arg_of
 from uop.spec.errors import UnsupportedError
@@ -217,7 +216,7 @@ def _never(body: UOp, ranges: Sequence[UOp]) -> UOp:
     item = _special("gidx0", 0)
     parallel = {r: item for r in ranges if type_of(r) in (*GROUPS, *ITEMS)}
     alone = {r: ranged(r.src[0], id_of(r), AxisType.REDUCE) for r in ranges if r not in parallel}
-    empty = _replaced(rebuilt(body, {r: Parts(a, (a,)) for r, a in alone.items()}), parallel)
+    empty = _replaced(rebuilt(body, alone), parallel)
     places = {u.src[0]: u.src[0].src[0] for u in empty.toposort() if u.op is Op.STORE}
     return empty.substitute({p: UOp(Op.INDEX, memory, item) for p, memory in places.items()})
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from uop.compiler.indices import counting
+from uop.compiler.loops import counting, grouped
 from uop.compiler.rewriting.simplify import linear_form
 from uop.compiler.targets.target import Target
 from uop.spec.graph import base_of
@@ -46,8 +46,7 @@ def with_neighbours(body: UOp, target: Target) -> UOp:
             accesses, k = first[u]
             return UOp(Op.INDEX, _at_once(accesses, new), index_const(k))
         if u in groups:
-            effects = [_at_once(e, new) if len(e) > 1 else new[e[0]] for e in groups[u]]
-            return UOp(Op.GROUP, *effects) if len(effects) > 1 else effects[0]
+            return grouped([_at_once(e, new) if len(e) > 1 else new[e[0]] for e in groups[u]])
         return _whole(u.with_src(src))
 
     return rebuild(body, at_once, done=new)

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
-from uop.compiler.indices import ZERO
+from uop.compiler.loops import ZERO
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.rewrite import Rewriter
 from uop.compiler.rewriting.simplify import fits, linear_form

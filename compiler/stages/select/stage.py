@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from uop.compiler.indices import counting
+from uop.compiler.loops import counting
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.rewrite import Fired, Rewriter, Rule, RuleSet, rewrites, unobserved
 from uop.compiler.rewriting.simplify import SIMPLIFY
-from uop.compiler.stages.optimize.rows import in_registers
-from uop.compiler.stages.optimize.tiles import in_two_parts
+from uop.compiler.stages.optimize.local import in_registers, in_two_parts
 from uop.compiler.stages.select.launch import launched
 from uop.compiler.stages.select.neighbours import with_neighbours
 from uop.compiler.stages.select.vectors import in_vectors

@@ -15,9 +15,8 @@ from functools import reduce
 from itertools import product
 from typing import cast
 
-from uop.compiler.indices import counting
+from uop.compiler.loops import counting, grouped, id_of, in_loops
 from uop.compiler.rewriting.rewrite import Rewriter
-from uop.compiler.stages.optimize.axes import id_of
 from uop.compiler.stages.select.packs import (
     ALONE,
     Indices,
@@ -253,8 +252,7 @@ class _Parts:
         elif u.declaration.access:
             own.update({pack: self._access(u, pack) for pack in self.needed.get(u, ())})
             if u.op is not Op.LOAD:
-                effects = list(own.values())
-                own[ALONE] = UOp(Op.GROUP, *effects) if len(effects) != 1 else effects[0]
+                own[ALONE] = grouped([*own.values()])
         elif u.op is Op.WMMA:
             own[tuple(positions(u.shape))] = u.with_src(map(self._whole, u.src))
         elif u.op is Op.STACK and has_axes(u):
@@ -341,9 +339,7 @@ class _Parts:
         held = [UOp(Op.LOAD, element) for element in elements]
         sums = [self._sum(u, h, packs) for h, packs in zip(held, registers, strict=True)]
         effects = [UOp(Op.STORE, e, total) for e, total in zip(elements, sums, strict=True)]
-        effect = UOp(Op.GROUP, *effects) if len(effects) > 1 else effects[0]
-        for r in reversed(ranges):
-            effect = UOp(Op.END, effect, r)
+        effect = in_loops(grouped(effects), ranges)
         # A loop of no iterations runs nothing in it, not even the start.
         counted = all(r.src[0].op is Op.CONST for r in ranges)
         return [

@@ -1,16 +1,17 @@
-"""The axes of a kernel: its RANGEs by id, their nesting, and rebuilding the loops over them."""
+"""The loops of a kernel: its RANGEs by id, their nesting, and the positions that they count."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import cache
 
 from uop.compiler.rewriting.patterns import int_value
+from uop.compiler.rewriting.simplify import linear_form
 from uop.spec.args import AxisType, RangeArg, arg_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
-from uop.spec.walk import rebuild
+from uop.spec.walk import rebuild, toposort
 
 NESTING: tuple[tuple[AxisType, ...], ...] = (
     (AxisType.LOOP,),
@@ -29,14 +30,6 @@ FOLDED = (AxisType.REDUCE, AxisType.GROUP_REDUCE, AxisType.UNROLL)
 """The axis types that a REDUCE folds over."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The replacement of a RANGE: an index, and the RANGEs in it."""
-
-    index: UOp
-    ranges: tuple[UOp, ...]
-
-
 def axes(body: UOp) -> list[UOp]:
     """The RANGEs of a kernel, axis 0 first."""
     return sorted((u for u in body.toposort() if u.op is Op.RANGE), key=id_of)
@@ -48,6 +41,11 @@ def id_of(r: UOp) -> int:
 
 def type_of(r: UOp) -> AxisType:
     return arg_of(r, RangeArg).axis_type
+
+
+def nesting(r: UOp) -> tuple[int, int]:
+    """The place of a RANGE in a nest: outer ones first."""
+    return DEPTH[type_of(r)], id_of(r)
 
 
 def ranged(bound: UOp, id: int, axis_type: AxisType) -> UOp:
@@ -86,30 +84,40 @@ def nest_of(body: UOp, r: UOp) -> list[UOp]:
     return [r]
 
 
-def rebuilt(body: UOp, replaced: Mapping[UOp, Parts]) -> UOp:
-    """Replace RANGEs of a body, then nest its loops by their types and ids again."""
+def grouped(effects: Sequence[UOp]) -> UOp:
+    """Several effects as one."""
+    return effects[0] if len(effects) == 1 else UOp(Op.GROUP, *effects)
+
+
+def in_loops(effect: UOp, ranges: Iterable[UOp]) -> UOp:
+    """An effect in loops, the first RANGE outermost; a constant counts no loop."""
+    for r in reversed([*ranges]):
+        effect = UOp(Op.END, effect, r) if r.op is Op.RANGE else effect
+    return effect
+
+
+def rebuilt(body: UOp, replaced: Mapping[UOp, UOp]) -> UOp:
+    """Replace RANGEs of a body by indices, then nest its loops by their types and ids again: those
+    over the RANGEs in an index take the place of the loop over the RANGE.
+    """
     new: dict[UOp, UOp] = {}
 
     def nested(u: UOp, src: list[UOp]) -> UOp:
         if u in replaced:
-            return replaced[u].index
+            return replaced[u]
         if u.op is Op.REDUCE:
             return u.with_src([src[0], *_nested(u.src[1:], replaced)])
         if u.op is not Op.END:
             return u.with_src(src)
         inside, closed = _ended(u)
-        effect = new[inside]
-        for r in reversed(_nested(closed, replaced)):
-            effect = UOp(Op.END, effect, r)
-        return effect
+        return in_loops(new[inside], _nested(closed, replaced))
 
     return rebuild(body, nested, done=new)
 
 
 def numbered(body: UOp, order: Sequence[UOp]) -> UOp:
     """Renumber the axes of a body in this order: 0, 1, ..."""
-    fresh = {r: ranged(r.src[0], k, type_of(r)) for k, r in enumerate(order)}
-    return rebuilt(body, {r: Parts(f, (f,)) for r, f in fresh.items()})
+    return rebuilt(body, {r: ranged(r.src[0], k, type_of(r)) for k, r in enumerate(order)})
 
 
 def _ended(end: UOp) -> tuple[UOp, tuple[UOp, ...]]:
@@ -121,7 +129,31 @@ def _ended(end: UOp) -> tuple[UOp, tuple[UOp, ...]]:
     return end, tuple(ranges)
 
 
-def _nested(ranges: Sequence[UOp], replaced: Mapping[UOp, Parts]) -> list[UOp]:
+def _nested(ranges: Sequence[UOp], replaced: Mapping[UOp, UOp]) -> list[UOp]:
     """The RANGEs after replacement, outer ones first."""
-    now = [part for r in ranges for part in (replaced[r].ranges if r in replaced else (r,))]
-    return sorted(now, key=lambda r: (DEPTH[type_of(r)], id_of(r)))
+    nodes = toposort([replaced.get(r, r) for r in ranges], lambda u: u.src * (u.op is not Op.RANGE))
+    return sorted((u for u in nodes if u.op is Op.RANGE), key=nesting)
+
+
+ZERO = index_const(0)
+
+
+ONE = index_const(1)
+
+
+@cache
+def counting(count: int) -> UOp:
+    """The vector 0, 1, ..., count - 1."""
+    return UOp(Op.STACK, *(index_const(k) for k in range(count)))
+
+
+def linear_steps(index: UOp, loops: Sequence[UOp]) -> list[int | None]:
+    """The step of an index along each loop; None where that is no constant."""
+    terms, _ = linear_form(index)
+    bent = {r for term in terms if term.op is not Op.RANGE for r in term.toposort()}
+    return [None if r in bent else terms.get(r, 0) for r in loops]
+
+
+def largest_divisor(bound: int, most: int) -> int:
+    """The largest divisor of a bound up to a limit."""
+    return next(d for d in range(max(min(bound, most), 1), 0, -1) if bound % d == 0)

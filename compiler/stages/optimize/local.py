@@ -1,31 +1,41 @@
-"""Tiles in LOCAL memory: the work items of a group copy there what they read more than once.
+"""Gives kernels LOCAL memory: for tiles that a group shares, and for rows that loops share.
 
-In optimize each iteration of the fold has a separate tile, so no element is written twice, and the
-fold may still run in any order. In select, where the fold becomes a loop, every second iteration
-uses the same memory: an item that writes a tile has passed the barrier after the last read of it.
+Tiles: the work items of a group copy there what they read more than once. In optimize each
+iteration of the fold has a separate tile, so no element is written twice, and the fold may still
+run in any order. In select, where the fold becomes a loop, every second iteration uses the same
+memory: an item that writes a tile has passed the barrier after the last read of it.
+
+Rows: several loops over a row may need the same costly values. A new loop before them stores these
+values of the row, and the others load them. That pays for functions that cost more than memory: the
+sum and the results of a softmax both need its exponentials. The row lies in LOCAL memory of a group
+of one work item, since iterations of a graph share no registers. Select makes it an array of the
+work item.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from uop.compiler.rewriting.patterns import int_value
-from uop.compiler.rewriting.rewrite import Fired
-from uop.compiler.rewriting.simplify import bounds, linear_form
-from uop.compiler.stages.optimize.axes import (
+from uop.compiler.loops import (
     FOLDED,
     ITEMS,
     axes,
     bound_of,
     count_of,
+    grouped,
     id_of,
+    in_loops,
+    nesting,
     ranged,
     row_major,
     type_of,
 )
-from uop.spec.args import AddrSpace, AxisType, BufferArg
+from uop.compiler.rewriting.patterns import int_value
+from uop.compiler.rewriting.rewrite import Fired
+from uop.compiler.rewriting.simplify import bounds, linear_form
+from uop.spec.args import AddrSpace, AxisType, BufferArg, arg_of
 from uop.spec.graph import base_of
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
@@ -36,14 +46,39 @@ WITHIN = (AxisType.UNROLL, AxisType.LOCAL, AxisType.UPCAST, AxisType.WARP)
 """The axes of a tile, in their order in LOCAL memory: neighbours are read at once, by one work item
 as a vector, or by the lanes of a warp as fragments.
 """
+
+
 SERIAL = (AxisType.LOOP, *FOLDED)
+
+
 MOST_BYTES = 32 << 10
 """The LOCAL memory that every device has: OpenCL requires it."""
+
+
 MOST_COPIES = 16
 """The most elements of a tile that a work item copies: it holds them in registers."""
+
+
 ROW = 4
 """The most neighbours that a work item copies."""
+
+
 COPY_TILE = "copy_tile_to_local"
+
+
+ALONG = (AxisType.REDUCE, AxisType.UNROLL)
+"""The axes of a row."""
+
+
+AROUND = (AxisType.GLOBAL, AxisType.THREAD, AxisType.UPCAST)
+"""The other axes of a kernel with such rows, which uses no groups."""
+
+
+MOST_ROW_BYTES = 16 << 10
+"""The most bytes of the stored rows: half of the first-level cache, which they are read from."""
+
+
+KEEP_ROW = "keep_row"
 
 
 def with_tiles(body: UOp, fired: Fired) -> UOp:
@@ -185,10 +220,7 @@ class _Copies:
             UOp(Op.STORE, place, load.substitute(digits))
             for place, load in zip(places, tile.loads, strict=True)
         ]
-        effect = UOp(Op.GROUP, *stores) if len(stores) > 1 else stores[0]
-        for r in (along, turn):
-            effect = UOp(Op.END, effect, r) if r.op is Op.RANGE else effect
-        return effect
+        return in_loops(grouped(stores), (turn, along))
 
     def _upcast(self, count: int) -> UOp:
         if count == 1:
@@ -280,3 +312,101 @@ def _is_in_part(index: UOp, fold: UOp, size: int) -> bool:
         return False
     low, high = bounds(index.substitute({first: index_const(0)}))
     return low >= 0 and high < size
+
+
+def with_rows(body: UOp, fired: Fired) -> UOp:
+    """Store the shared values of rows, in a kernel without groups and without memory of its own."""
+    order = body.toposort()
+    found = axes(body)
+    if not _is_alone(order) or any(u.op in (Op.BUFFER, Op.AFTER, Op.WMMA) for u in order):
+        return body
+    fresh = 1 + max(map(id_of, found), default=0)
+    new: dict[UOp, UOp] = {}
+    for slot, rows in enumerate(_repeated(order, fresh)):
+        new |= _kept(rows, slot, fresh + slot * len(found))
+    for before, after in new.items():
+        fired(KEEP_ROW, before, after)
+    return body.substitute(new) if new else body
+
+
+def _is_alone(order: Sequence[UOp]) -> bool:
+    """Whether each group of a kernel has one work item."""
+    ranges = (u for u in order if u.op is Op.RANGE)
+    has_numbers = any(u.op is Op.SPECIAL for u in order)
+    return not has_numbers and all(type_of(r) in (*ALONG, *AROUND) for r in ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A value that a loop over a row computes."""
+
+    value: UOp
+    outer: tuple[UOp, ...]
+    """The UPCAST axes that it depends on: each iteration has a row."""
+    along: tuple[UOp, ...]
+    """The axes of the row."""
+
+    @property
+    def size(self) -> int:
+        return count_of((*self.outer, *self.along))
+
+    def over(self, first: int) -> Mapping[UOp, UOp]:
+        """New axes for the row, with other ids, by those that they replace."""
+        return {r: ranged(r.src[0], first + k, type_of(r)) for k, r in enumerate(self.along)}
+
+
+def _repeated(order: Sequence[UOp], fresh: int) -> list[list[_Row]]:
+    """The costly values that several loops compute, without those inside of others."""
+    inside = open_ranges(order)
+    written = {base_of(u.src[0]) for u in order if u.declaration.is_write}
+    groups: dict[UOp, list[_Row]] = {}
+    for u in reversed(order):
+        if not u.declaration.is_transcendental:
+            continue
+        ranges = sorted(inside[u], key=nesting)
+        outer = tuple(r for r in ranges if type_of(r) is AxisType.UPCAST)
+        row = _Row(u, outer, tuple(r for r in ranges if type_of(r) in ALONG))
+        reads = (v for v in u.toposort() if v.op is Op.LOAD)
+        is_kept = row.along and 0 < row.size * u.dtype.itemsize <= MOST_ROW_BYTES
+        if is_kept and not any(base_of(v.src[0]) in written for v in reads):
+            groups.setdefault(u.substitute(row.over(fresh)), []).append(row)
+    found: list[list[_Row]] = []
+    below: set[UOp] = set()
+    for rows in groups.values():
+        if len(rows) > 1 and below.isdisjoint(row.value for row in rows):
+            found.append(rows)
+            below.update(u for row in rows for u in row.value.toposort())
+    return found
+
+
+def _kept(rows: Sequence[_Row], slot: int, fresh: int) -> dict[UOp, UOp]:
+    """The values of equal rows, read from where one more loop stores them."""
+    first = rows[0]
+    arg = BufferArg(slot, first.value.dtype, None, AddrSpace.LOCAL)
+    memory = UOp(Op.BUFFER, dims((first.size,)), arg=arg)
+    over = first.over(fresh)
+    loops = tuple(over.values())
+    place = UOp(Op.INDEX, memory, _position(first, loops))
+    effect = in_loops(UOp(Op.STORE, place, first.value.substitute(over)), loops)
+    after = UOp(Op.AFTER, memory, effect)
+    return {
+        row.value: UOp(Op.LOAD, UOp(Op.INDEX, after, _position(row, row.along))) for row in rows
+    }
+
+
+def _position(row: _Row, along: Sequence[UOp]) -> UOp:
+    ranges = (*row.outer, *along)
+    return row_major(ranges, ranges)
+
+
+def in_registers(body: UOp) -> UOp:
+    """Give the LOCAL memory of a group with one work item to that item, as registers."""
+    order = body.toposort()
+    if not _is_alone(order):
+        return body
+    found = {
+        u: UOp(Op.BUFFER, *u.src, arg=replace(arg_of(u, BufferArg), addrspace=AddrSpace.REG))
+        for u in order
+        if u.op is Op.BUFFER and u.addrspace is AddrSpace.LOCAL
+    }
+    return body.substitute(found) if found else body
