@@ -8,13 +8,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from uop.compiler.barriers import refuse_divergent
 from uop.compiler.compiled import Compiled
-from uop.compiler.kernels import alone, first_stage
-from uop.compiler.rewriting.rewrite import Fired, unobserved
+from uop.compiler.rewriting.rewrite import unobserved
 from uop.compiler.runtime.binary import binaries_of
 from uop.compiler.stages.callify.stage import STAGE as CALLIFY
-from uop.compiler.stages.entry.stage import enter, to_core_ops
+from uop.compiler.stages.entry.stage import alone, enter, first_stage, to_core_ops
 from uop.compiler.stages.expand import STAGE as EXPAND
 from uop.compiler.stages.linearize import STAGE as LINEARIZE
 from uop.compiler.stages.optimize.stage import STAGE as OPTIMIZE
@@ -23,20 +21,12 @@ from uop.compiler.stages.rangeify.stage import STAGE as RANGEIFY
 from uop.compiler.stages.render.stage import STAGE as RENDER
 from uop.compiler.stages.select.stage import STAGE as SELECT
 from uop.compiler.stages.stage import Sequences, Setting, Stage
-from uop.compiler.steps import executable
+from uop.compiler.steps import executable, results_of
 from uop.compiler.targets.cuda import CUDA, CUDA_HOST
 from uop.compiler.targets.opencl import OPENCL
 from uop.compiler.targets.target import Target
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import (
-    base_of,
-    calls,
-    kernels,
-    kind_of,
-    returns_memory,
-    slot_of,
-    written,
-)
+from uop.spec.graph import ProgramKind, kernel_calls, kernels, kind_of
 from uop.spec.kernel.forms import verify
 from uop.spec.nearest import did_you_mean
 from uop.spec.ops.names import Op
@@ -88,26 +78,10 @@ def compile(
         chosen = find_target(target)
         given = to_core_ops(root)
         binaries = binaries_of(given, chosen.name)
-        root = _enter(given, chosen)
-        stages = dict(_left(root, Setting(chosen, optimizations, quick), observe))
+        root = _entered(given, chosen)
+        stages = dict(_run_stages(root, Setting(chosen, optimizations, quick), observe))
         results = results_of(root, next(iter(stages.values())))
-        if calls(root):
-            linears = kernels(stages["plan"])
-            if not binaries.keys() <= set(linears):
-                raise UnsupportedError(
-                    "a PROGRAM with a BINARY whose LINEAR is not one of `render`"
-                )
-            for linear in linears:
-                refuse_divergent(linear)
         return Compiled(stages, executable(root, results, stages["plan"], chosen, binaries))
-
-
-def results_of(root: UOp, first: UOp) -> list[UOp]:
-    """The memory that holds the results of a program; `first` is what its first stage leaves."""
-    if returns_memory(root):
-        return sorted(written(root), key=slot_of)
-    # The STOREs of callify are in the order of the outputs.
-    return [base_of(store.src[0]) for store in first.src]
 
 
 def lower(
@@ -118,41 +92,44 @@ def lower(
 ) -> UOp:
     """The output of a stage for a program; UnsupportedError for a stage that does not run."""
     setting = Setting(find_target(target), optimizations)
-    for name, program in _left(_enter(to_core_ops(root), setting.target), setting, None):
+    for name, program in _run_stages(_entered(to_core_ops(root), setting.target), setting):
         if name == stage:
             return program
     raise UnsupportedError(f"no stage {stage} is left for this program")
 
 
-def _enter(program: UOp, target: Target) -> UOp:
-    return enter(program, partial(_linear, target=target))
+def _entered(root: UOp, target: Target) -> UOp:
+    """The program that the stages see. If it has ops on whole tensors too, it begins at the first
+    stage, and its kernels are instructions already.
+    """
+    program = enter(root)
+    if kind_of(program) is not ProgramKind.MIXED:
+        return program
+    linears: dict[UOp, UOp] = {}
+    for call in kernel_calls(program):
+        kernel = alone(call)
+        is_list = first_stage(kernel, target) == "plan"
+        listed = kernel if is_list else lower(kernel, "linearize", target)
+        linears[call.src[0]] = kernels(listed)[0]
+    return program.substitute(linears)
 
 
-def _linear(call: UOp, target: Target) -> UOp:
-    """The instructions of the kernel of a CALL."""
-    program = alone(call)
-    if first_stage(program, target) != "plan":
-        program = lower(program, "linearize", target)
-    return kernels(program)[0]
-
-
-def _left(program: UOp, setting: Setting, observe: Observe | None) -> Iterator[tuple[str, UOp]]:
+def _run_stages(
+    program: UOp, setting: Setting, observe: Observe | None = None
+) -> Iterator[tuple[str, UOp]]:
     """Run the stages that a program needs; yield the name and the output of each."""
     stages = _stages_for(program, setting)
-    if setting.quick:
-        stages = [stage for stage in stages if stage.name != "render"]
     # Kernels that are instructions at the first stage are hidden from those that write kernels.
-    is_mixed = stages[0] is STAGES[0]
-    linears = kernels(program) if is_mixed else []
+    linears = kernels(program) if stages[0] is STAGES[0] else []
     hidden = {body: UOp(Op.SINK, tag=f"kernel {k}") for k, body in enumerate(linears)}
     shown = {stand_in: body for body, stand_in in hidden.items()}
     for stage in stages:
         fired = unobserved if observe is None else partial(observe, stage.name)
-        hides = stage.name in ON_GRAPHS
         before = program.substitute(hidden) if stage.name in ON_GRAPHS[1:] else program
         after = stage.run(before, setting, fired)
         if not setting.quick:
-            verify(after.substitute(hidden) if hides else after, stage.form(setting))
+            form = stage.form(setting)
+            verify(after.substitute(hidden) if stage.name in ON_GRAPHS else after, form)
         after = after.substitute(shown)
         if observe is not None:
             observe(stage.name, "", program, after)
@@ -162,16 +139,18 @@ def _left(program: UOp, setting: Setting, observe: Observe | None) -> Iterator[t
 
 def _stages_for(root: UOp, setting: Setting) -> list[Stage]:
     """The stages that a program needs."""
+    stages = STAGES[:-1] if setting.quick else STAGES
     if not kind_of(root).calls_kernels:
-        return STAGES
+        return stages
     names = [stage.name for stage in STAGES]
-    first = first_stage(root, setting.target)
-    if setting.optimizations and names.index(first) > names.index("optimize"):
-        raise UnsupportedError(f"optimizations of a program that enters after optimize, at {first}")
+    first = names.index(first_stage(root, setting.target))
+    if setting.optimizations and first > names.index("optimize"):
+        what = "optimizations of a program that enters after optimize"
+        raise UnsupportedError(f"{what}, at {names[first]}")
     # The caller sees every buffer of a kernel program, so `plan` must not share memory.
     return [
-        replace(stage, run=_keep) if stage.name == "plan" else stage
-        for stage in STAGES[names.index(first) :]
+        replace(stage, run=lambda root, *_: root) if stage.name == "plan" else stage
+        for stage in stages[first:]
     ]
 
 
@@ -188,11 +167,6 @@ def find_target(target: str | Target) -> Target:
         expected = f"expected one of {', '.join(TARGETS)}{did_you_mean(target, TARGETS)}"
         raise UnsupportedError(f"no target {target}: {expected}")
     return TARGETS[target]
-
-
-def _keep(root: UOp, setting: Setting, fired: Fired) -> UOp:
-    """The stage that changes nothing."""
-    return root
 
 
 def add_stage(stage: Stage, before: str) -> None:

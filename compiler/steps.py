@@ -1,37 +1,71 @@
-"""Makes the steps of a planned program: kernels, copies between devices, functions of the host."""
+"""Makes the steps of a planned program: kernels, copies between devices, functions of the host.
+
+A kernel with a barrier that is certain to diverge (D-063) is refused. Only branches and loops that
+depend on the numbers of the work items count. A branch on data, or a loop of a length from data, is
+not judged.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from uop.compiler.execute import CopyStep, Executable, HostStep, KernelRun
+from uop.compiler.rewriting.fold import values_of
 from uop.compiler.runtime.binary import Binary
+from uop.compiler.stages.render.grid import IN_GROUP, OVER_ALL, name_of, specials
 from uop.compiler.stages.render.stage import named, written_slots
 from uop.compiler.targets.target import Target
 from uop.interpreter.numeric.storage import constant
 from uop.spec.args import ConstArg, CustomFunctionArg, GetAddrArg, arg_of
-from uop.spec.conditions.clauses import lacking
+from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import base_of, calls, slot_of, slots_of
+from uop.spec.graph import (
+    base_of,
+    calls,
+    kernels,
+    returns_memory,
+    slot_of,
+    slots_of,
+    written,
+)
 from uop.spec.kernel.functions import function_named
+from uop.spec.kernel.listing import BLOCK_ENDS, BLOCK_STARTS
 from uop.spec.ops.names import Op
+from uop.spec.properties.interval import Interval
 from uop.spec.properties.symbolic import is_size
 from uop.spec.shards import devices_of
 from uop.spec.uop import UOp
 
 
+def results_of(root: UOp, first: UOp) -> list[UOp]:
+    """The memory that holds the results of a program; `first` is what its first stage leaves."""
+    if returns_memory(root):
+        return sorted(written(root), key=slot_of)
+    # The STOREs of callify are in the order of the outputs.
+    return [base_of(store.src[0]) for store in first.src]
+
+
 def executable(
-    root: UOp,
-    stored: Sequence[UOp],
-    planned: UOp,
-    target: Target,
-    binaries: Mapping[UOp, Binary],
+    root: UOp, stored: Sequence[UOp], planned: UOp, target: Target, binaries: Mapping[UOp, Binary]
 ) -> Executable:
     """Make the Executable of a planned program. `stored` are the buffers of the results, `binaries`
     the machine code of some of its kernels.
+
+    UndefinedError for a barrier that is certain to diverge, UnsupportedError for machine code of a
+    kernel that is not one of `render`.
     """
+    if calls(root):
+        linears = kernels(planned)
+        if not binaries.keys() <= set(linears):
+            raise UnsupportedError("a PROGRAM with a BINARY whose LINEAR is not one of `render`")
+        for linear in linears:
+            _refuse_divergent(linear)
     devices = devices_of(root) or ("",)
     found = _Steps(devices, binaries)
     for call in calls(planned):
@@ -42,14 +76,14 @@ def executable(
     buffers = tuple(buffer.memory for buffer in found.buffers)
     places = tuple(buffer.place for buffer in found.buffers)
     results = tuple(map(slot_of, stored))
-    written: dict[UOp, UOp | None] = {}
+    into: dict[UOp, UOp | None] = {}
     for step in found.steps:
         if isinstance(step, KernelRun):
             slots = written_slots(step.linear)
             first = buffers[step.buffers[slots[0]]] if slots else None
-            written.setdefault(step.linear, first)
+            into.setdefault(step.linear, first)
     parts = buffers, tuple(found.steps), results, devices, places
-    return Executable(target, kind, slots_of(root), *parts, named(written))
+    return Executable(target, kind, slots_of(root), *parts, named(into))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +160,102 @@ def _host_step(body: UOp, buffers: tuple[int, ...]) -> HostStep:
     numbers = tuple(constant(arg_of(u, ConstArg).bits, u.dtype) for u in body.src)
     function = function_named(arg_of(body, CustomFunctionArg).name, len(buffers), len(numbers))
     return HostStep(function, numbers, buffers)
+
+
+Array = NDArray[Any]
+
+LAUNCHED = (*reversed(OVER_ALL), *reversed(IN_GROUP))
+"""The SPECIALs in the order in which a launch counts: the last one fastest."""
+MOST_GROUPS = 16
+"""The most workgroups along an axis that are examined."""
+MOST_ITERATIONS = 4096
+"""The most iterations of a kernel's loops that are examined."""
+
+
+@dataclass(slots=True)
+class Block:
+    """A loop or a branch that holds barriers, directly or in blocks inside."""
+
+    opener: UOp | None
+    items: list[UOp | Block] = field(default_factory=list)
+
+
+def _refuse_divergent(linear: UOp) -> None:
+    """UndefinedError for a BARRIER that some work items of a group reach and others skip."""
+    if not any(u.op is Op.BARRIER for u in linear.src):
+        return
+    counters = sorted(specials(linear), key=lambda u: LAUNCHED.index(name_of(u)))
+    walk = _Walk([name_of(u) in IN_GROUP for u in counters], [name_of(u) for u in counters])
+    for axis, u in enumerate(counters):
+        # Of a symbolic number as many as there certainly are.
+        certain = int(cast(Interval, u.src[0].min_max).min)
+        count = certain if name_of(u) in IN_GROUP else min(certain, MOST_GROUPS)
+        shape = [1] * len(counters)
+        shape[axis] = count
+        walk.known[u] = np.arange(count).reshape(shape)
+    walk.run(_blocks(linear), np.ones((1,) * len(counters), np.bool_))
+
+
+def _blocks(linear: UOp) -> Block:
+    """The blocks of a kernel around its barriers."""
+    opened = [Block(None)]
+    for u in linear.src:
+        if u.op in BLOCK_STARTS:
+            opened.append(Block(u))
+        elif u.op in BLOCK_ENDS:
+            block = opened.pop()
+            if block.items:
+                opened[-1].items.append(block)
+        elif u.op is Op.BARRIER:
+            opened[-1].items.append(u)
+    return opened[0]
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Runs the blocks around the barriers for all work items at once, each SPECIAL on its axis."""
+
+    in_group: list[bool]
+    """Whether an axis numbers the items of a group."""
+    names: list[str]
+    known: dict[UOp, Array] = field(default_factory=dict)
+    """The values of the counters."""
+    left: int = MOST_ITERATIONS
+
+    def run(self, block: Block, active: Array) -> None:
+        for item in block.items:
+            if not isinstance(item, Block):
+                self._meet(item, active)
+            elif item.opener is not None and item.opener.op is Op.RANGE:
+                self._repeat(item, item.opener, active)
+            elif item.opener is not None:
+                gate = values_of(item.opener.src[0], self.known)
+                if gate is not None:
+                    self.run(item, active & gate)
+
+    def _repeat(self, block: Block, counter: UOp, active: Array) -> None:
+        counts = values_of(counter.src[0], self.known)
+        if counts is None:
+            return
+        for position in range(int(np.max(np.where(active, counts, 0), initial=0))):
+            if not self.left:
+                return
+            self.left -= 1
+            self.known[counter] = np.asarray(position)
+            self.run(block, active & (position < counts))
+
+    def _meet(self, barrier: UOp, active: Array) -> None:
+        items = tuple(axis for axis, inside in enumerate(self.in_group) if inside)
+        some, every = (f(axis=items, keepdims=True) for f in (active.any, active.all))
+        split = some & ~every
+        if split.any():
+            waits, skips = self._first(split & active), self._first(split & ~active)
+            raise undefined(
+                "BARRIER.u1", f"divergent barrier: {waits} waits, {skips} skips it", barrier
+            )
+
+    def _first(self, where: Array) -> str:
+        """The first work item of a mask, on the axes that it depends on."""
+        position = np.argwhere(where)[0]
+        shown = zip(self.names, position, where.shape, strict=True)
+        return ", ".join(f"{name} = {int(at)}" for name, at, count in shown if count > 1)

@@ -87,8 +87,8 @@ def _rendered(root: UOp) -> frozenset[UOp]:
 
 def _is_rendered(call: UOp, name: str) -> bool:
     """Whether the SOURCE of the PROGRAM of a CALL is what uop renders of its LINEAR."""
-    from uop.compiler.kernels import alone
     from uop.compiler.pipeline import TARGETS
+    from uop.compiler.stages.entry.stage import alone
     from uop.compiler.targets.target import Target
 
     linear, source, _ = call.src[0].src

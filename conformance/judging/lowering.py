@@ -11,7 +11,8 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from uop.compiler.pipeline import lower, results_of
+from uop.compiler.pipeline import lower
+from uop.compiler.steps import results_of
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, Program
 from uop.conformance.suite.case import LEVELS, Batch, Case, CaseId, InvalidCase
 from uop.conformance.suite.vocabulary import Skips, computed, lacking

@@ -16,8 +16,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from uop.compiler.pipeline import lower, results_of
+from uop.compiler.pipeline import lower
 from uop.compiler.stages.rangeify.lower import LOWER
+from uop.compiler.steps import results_of
 from uop.conformance.judging.compare import place_of
 from uop.conformance.shrink.reduce import count_of
 from uop.conformance.suite.values import crossed, draw_mixed, draw_special

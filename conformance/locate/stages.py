@@ -12,9 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from uop.compiler.compiled import Compiled
-from uop.compiler.pipeline import STAGES, compile, results_of
+from uop.compiler.pipeline import STAGES, compile
 from uop.compiler.stages.rangeify.lower import LOWER
 from uop.compiler.stages.stage import Setting
+from uop.compiler.steps import results_of
 from uop.conformance.locate.firing import (
     Change,
     Firing,

@@ -23,7 +23,7 @@ from kernels import (
     times,
 )
 
-from uop.compiler import barriers
+from uop.compiler import steps
 from uop.compiler.pipeline import compile
 from uop.conformance.protocol.types import Problem, ProblemKind, Program
 from uop.conformance.suite.levels.kernel.scalar import Listing
@@ -117,7 +117,7 @@ def test_a_divergence_of_late_groups_and_iterations_is_not_looked_for(
     late = UOp(Op.AND, UOp(Op.CMPEQ, GROUP, index_const(5)), below(ITEM, 2))
     with pytest.raises(UndefinedError, match=r"BARRIER\.u1"):
         compile(kernel(late))
-    monkeypatch.setattr(barriers, "MOST_GROUPS", 5)
+    monkeypatch.setattr(steps, "MOST_GROUPS", 5)
     assert compile(kernel(late)).source
     often = loop(0, 10**15)
     last = UOp(Op.AND, UOp(Op.CMPEQ, often, index_const(10**14)), below(ITEM, 2))

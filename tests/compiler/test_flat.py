@@ -9,7 +9,7 @@ import pytest
 from kernels import int32, loop
 
 from uop.compiler.pipeline import compile, lower
-from uop.compiler.stages.entry.flat import flatten_memory
+from uop.compiler.stages.entry.scalars import flatten_memory
 from uop.compiler.stages.linearize import instructions
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array

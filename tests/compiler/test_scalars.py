@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uop.compiler.kernels import first_stage
 from uop.compiler.pipeline import compile
 from uop.compiler.stages.entry.scalars import scalarize
+from uop.compiler.stages.entry.stage import first_stage
 from uop.compiler.stages.linearize import linearize
 from uop.compiler.targets.opencl import OPENCL
 from uop.conformance.suite.case import Case

@@ -1,32 +1,39 @@
-"""Splits a kernel whose STOREs run in different work items (before the stages).
+"""Which loops of a kernel are work items of one launch; splits kernels (before the stages).
 
-A launch has one grid. STOREs under GLOBAL RANGEs of their own become kernels that run one after the
-other, in an order that AFTERs and reads allow. Loops of one work item stay in one kernel.
+A launch has one grid. So STOREs under GLOBAL RANGEs of their own become kernels that run one after
+the other, in an order that AFTERs and reads allow. Loops of one work item stay in one kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from itertools import combinations, count, permutations
+from itertools import combinations, count, permutations, product
+from math import prod
+from operator import mul
 
-from uop.compiler.loops import FOLDED, id_of, type_of
-from uop.compiler.stages.select.launch import is_work_item
+from uop.compiler.loops import FOLDED, ITEMS, id_of, type_of
+from uop.compiler.rewriting.patterns import int_value
+from uop.compiler.rewriting.simplify import linear_form
+from uop.compiler.stages.expand import MOST_ELEMENTS
+from uop.compiler.stages.select.launch import is_work_item, shared_folds
 from uop.spec.args import AddrSpace, AxisType, RangeArg
+from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import accessed, base_of, kernels, over, slot_of
-from uop.spec.kernel.forms import closed_by, open_ranges
+from uop.spec.kernel.forms import (
+    closed_by,
+    open_ranges,
+)
 from uop.spec.kernel.loops import with_joined_loops
 from uop.spec.ops.names import Op
+from uop.spec.properties.symbolic import is_size
 from uop.spec.uop import UOp
 from uop.spec.walk import outside_bodies, rebuild, toposort
 
-Fits = Callable[[UOp], bool]
-"""Returns whether the kernel of a CALL runs in one launch without a split."""
 
-
-def split_nests(root: UOp, fits: Fits) -> UOp:
+def split_nests(root: UOp) -> UOp:
     """Split the kernels of a program that do not fit one launch, where that is possible.
 
     UnsupportedError for a STORE in two loops over one RANGE.
@@ -36,7 +43,7 @@ def split_nests(root: UOp, fits: Fits) -> UOp:
         if u.op is not Op.CALL or u.src[0].op is not Op.SINK:
             return over(u, operands)
         call = u.with_src([_closed_once(u.src[0]), *operands])
-        return call if fits(call) else _in_sequence(call, _split(call))
+        return call if _fits_one_launch(call) else _in_sequence(call, _split(call))
 
     return rebuild(root, fitting, outside_bodies) if kernels(root) else root
 
@@ -223,3 +230,77 @@ def _in_sequence(call: UOp, bodies: Sequence[UOp]) -> UOp:
         arguments[stored] = UOp(Op.AFTER, arguments[stored], done)
         done = call.with_src([body, *arguments])
     return done
+
+
+def _fits_one_launch(call: UOp) -> bool:
+    """Whether the work items of a kernel run all of it, or need no order among its loops."""
+    has_items = any(u.op is Op.END and is_work_item(u.src[1]) for u in call.src[0].toposort())
+    return not has_items or is_in_every_item(call) or is_parallel(call)
+
+
+def is_parallel(call: UOp) -> bool:
+    """Whether no iteration of the outer loops depends on another one, so that they may become work
+    items.
+
+    There is one nest. It reads from no buffer that it stores to. It stores to each buffer once;
+    more often only where all its iterations are work items already, or where the elements differ.
+    All items of a group write to its LOCAL memory.
+    """
+    order = call.src[0].toposort()
+    effect = call.src[0].src[0] if len(call.src[0].src) == 1 else call.src[0]
+    while effect.op is Op.END:
+        effect = effect.src[0]
+    innermost = effect.src if effect.op is Op.GROUP else (effect,)
+    inside = open_ranges(order)
+    items = (r for r in inside if r.op is Op.RANGE and type_of(r) in ITEMS)
+    several = {r for r in items if int_value(r.src[0]) != 1}
+    ended = [u.src[1] for u in order if u.op is Op.END and not is_work_item(u.src[1])]
+    written = [u for u in order if u.op is Op.STORE]
+    stores = [u for u in written if u.src[0].addrspace is not AddrSpace.LOCAL]
+    stored = {accessed(u, call) for u in stores}
+    return (
+        set(innermost) == set(stores)
+        and all(is_size(u.src[0]) for u in order if u.op is Op.RANGE)
+        and (not ended or len(stored) == len(stores) or _are_apart(stores, ended))
+        and not any(u.op is Op.LOAD and accessed(u, call) in stored for u in order)
+        and all(several <= inside[u] for u in written if u not in stores)
+    )
+
+
+def _are_apart(stores: Sequence[UOp], loops: Sequence[UOp]) -> bool:
+    """Whether no two STOREs of a work item write the same element, in any iterations of its loops.
+
+    Their indices decide: each must be a sum of multiples of these loops and of a part that all
+    share.
+    """
+    counts = [int_value(r.src[0]) for r in loops]
+    written: set[int] = set()
+    in_common: set[tuple[UOp, frozenset[tuple[UOp, int]]]] = set()
+    sizes = [n or 0 for n in counts]
+    if None in counts or prod(sizes) * len(stores) > MOST_ELEMENTS:
+        return False
+    for u in stores:
+        terms, offset = linear_form(u.src[0].src[1])
+        rest = {t: n for t, n in terms.items() if t not in loops}
+        if not set(loops).isdisjoint(v for t in rest for v in t.toposort()):
+            return False
+        in_common.add((base_of(u.src[0]), frozenset(rest.items())))
+        steps = [terms.get(r, 0) for r in loops]
+        for at in product(*map(range, sizes)):
+            written.add(offset + sum(map(mul, steps, at)))
+    return len(in_common) == 1 and len(written) == prod(sizes) * len(stores)
+
+
+def is_in_every_item(call: UOp) -> bool:
+    """Whether the loops over work items are one nest around every effect. An effect outside one of
+    them must not run in each of its items.
+    """
+    order = call.src[0].toposort()
+    inside = open_ranges(order)
+    counted = {u.src[1] for u in order if u.op is Op.END and is_work_item(u.src[1])}
+    effects = [u for u in order if u.declaration.is_write]
+    opaque = (u for u in order if u.op in (Op.BARRIER, Op.INS, Op.CUSTOM))
+    effects += [u for u in opaque if u.dtype is dtypes.void]
+    if shared_folds(order) and any(u.op is not Op.STORE for u in effects):
+        return False
+    return all(counted <= inside[u] for u in effects)

@@ -1,20 +1,36 @@
-"""Rewrites that run before the stages: a program gets the ops and forms that they take."""
+"""Before the stages: a program gets the ops and forms that they take, and a stage to enter at."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from uop.compiler.kernels import fits_one_launch
+from uop.compiler.loops import type_of
 from uop.compiler.rewriting.rewrite import RuleSet, rewrite, rewrites
-from uop.compiler.stages.entry.flat import flatten_memory
-from uop.compiler.stages.entry.nests import split_nests
-from uop.compiler.stages.entry.scalars import scalarize_graphs
+from uop.compiler.stages.entry.nests import is_in_every_item, is_parallel, split_nests
+from uop.compiler.stages.entry.scalars import flatten_memory, scalarize_graphs
 from uop.compiler.stages.select.launch import IN_WARP
+from uop.compiler.stages.select.stage import has, has_vector
+from uop.compiler.targets.target import Target
+from uop.spec.args import BufferArg
+from uop.spec.errors import PassError, RefusedError, UnsupportedError
 from uop.spec.extension import in_core_ops
-from uop.spec.graph import ProgramKind, kernel_calls, kernels, kind_of
+from uop.spec.graph import kernel_calls, kernels, slot_of
+from uop.spec.kernel.forms import (
+    BY_ITEMS,
+    ELEMENTWISE,
+    EXPANDED,
+    FORMS,
+    LINEARIZED,
+    LISTED,
+    ONE_BY_ONE,
+    OPTIMIZED,
+    RANGED,
+    Form,
+    verify,
+)
 from uop.spec.ops.names import Op
-from uop.spec.properties.symbolic import is_variable, with_bound_variables
-from uop.spec.uop import UOp, checked_root
+from uop.spec.properties.symbolic import is_variable, variables_of, with_bound_variables
+from uop.spec.uop import UOp, checked_root, dims
 
 
 def to_core_ops(root: UOp) -> UOp:
@@ -25,20 +41,15 @@ def to_core_ops(root: UOp) -> UOp:
     return in_core_ops(with_bound_variables(unnamed), frozenset({Op.MIN, Op.REDUCE}))
 
 
-def enter(root: UOp, linear: Callable[[UOp], UOp]) -> UOp:
+def enter(root: UOp) -> UOp:
     """The program that the stages see: a LINEAR for each PROGRAM, flat memory in kernels, a kernel
     for each group of STOREs with work items of their own, and no vectors in graphs.
-
-    In a program that also has ops on whole tensors, `linear` makes a LINEAR of the kernel of each
-    CALL: such a program begins at the first stage.
     """
     root = rewrite(root, ENTERED) if any(u.tag == IN_WARP for u in root.toposort()) else root
-    root = split_nests(flatten_memory(_without_binaries(root)), fits_one_launch)
-    root = scalarize_graphs(_with_constants(root))
-    if kind_of(root) is not ProgramKind.MIXED:
-        return root
-    bodies = {call.src[0]: call for call in kernel_calls(root)}
-    return root.substitute({body: linear(call) for body, call in bodies.items()})
+    # A PROGRAM was rendered from a LINEAR.
+    linears = {body: body.src[0] for body in kernels(root) if body.op is Op.PROGRAM}
+    root = split_nests(flatten_memory(root.substitute(linears)))
+    return scalarize_graphs(_with_constants(root))
 
 
 @rewrites(Op.BARRIER)
@@ -48,11 +59,6 @@ def wait_for_the_group(u: UOp) -> UOp | None:
 
 
 ENTERED = RuleSet(wait_for_the_group)
-
-
-def _without_binaries(root: UOp) -> UOp:
-    """Replace each PROGRAM by the LINEAR that it was rendered from."""
-    return root.substitute({body: body.src[0] for body in kernels(root) if body.op is Op.PROGRAM})
 
 
 def _with_constants(root: UOp) -> UOp:
@@ -69,3 +75,82 @@ def _with_constants(root: UOp) -> UOp:
 
 def _is_constant(u: UOp) -> bool:
     return u.op is Op.CONST or (u.op is Op.STACK and all(s.op is Op.CONST for s in u.src))
+
+
+FORMS_THAT_ENTER: tuple[tuple[Form, str, Callable[[UOp], bool] | None], ...] = (
+    (RANGED, "optimize", is_parallel),
+    (EXPANDED, "select", is_parallel),
+    (OPTIMIZED, "expand", is_parallel),
+    (ONE_BY_ONE, "select", None),
+    (BY_ITEMS, "select", is_in_every_item),
+    (LINEARIZED, "plan", None),
+    (LISTED, "linearize", None),
+)
+"""The input forms of kernel programs, each with the first stage that it needs, and with the
+condition under which the loops of the kernel of a CALL may become work items or copies.
+"""
+
+
+def alone(call: UOp) -> UOp:
+    """A program of one CALL, on buffers of its own in place of its arguments."""
+    sizes = {slot_of(v) for v in variables_of(call.src[0])}
+    arguments = [
+        a if slot in sizes else UOp(Op.BUFFER, dims(a.shape), arg=BufferArg(slot, a.dtype))
+        for slot, a in enumerate(call.src[1:])
+    ]
+    return UOp(Op.SINK, UOp(Op.CALL, call.src[0], *arguments))
+
+
+def first_stage(root: UOp, target: Target) -> str:
+    """The stage at which a kernel program enters; UnsupportedError if it has no input form."""
+    known = {Op.CALL, Op.FUNCTION, Op.TUPLE, Op.CUSTOMFUNCTION}
+    known = known.union(*(form.ops | form.around for form in FORMS.values()))
+    for u in root.toposort():
+        if u.op not in known:
+            raise UnsupportedError(f"the compiler takes no kernel with {u.op.name}")
+    reasons: dict[str, str] = {}
+    is_dependent = False
+    for form, stage, is_independent in FORMS_THAT_ENTER:
+        try:
+            verify(root, form)
+        except PassError as error:
+            reasons[form.stage] = str(error)
+            continue
+        if form is LINEARIZED and not all(
+            has_vector(target, u) for body in kernels(root) for u in body.src
+        ):
+            continue
+        if is_independent and not all(map(is_independent, kernel_calls(root))):
+            is_dependent = True
+            continue
+        if form in (LINEARIZED, LISTED):
+            for body in kernels(root):
+                _check_target(body, target)
+        return stage
+    if is_dependent:
+        raise RefusedError("a kernel whose work items, or copies of a loop, may be dependent")
+    near = _nearest(kernels(root))
+    raise UnsupportedError(f"a kernel in no form that the compiler takes: {reasons[near.stage]}")
+
+
+def _nearest(bodies: Sequence[UOp]) -> Form:
+    """The form that kernels come closest to: the first one that has their RANGEs."""
+    order = [u for body in bodies for u in body.toposort()]
+    if any(u.op is Op.LINEAR for u in order):
+        return LISTED
+    types = {type_of(u) for u in order if u.op is Op.RANGE}
+    near = ONE_BY_ONE if any(u.op is Op.SPECIAL for u in order) else RANGED
+    return next((form for form in (near, BY_ITEMS) if types <= form.axis_types), OPTIMIZED)
+
+
+def _check_target(body: UOp, target: Target) -> None:
+    for u in body.src:
+        if u.op is Op.WMMA:
+            target.check_matrix(u)
+        if u.op is Op.REDUCE and len(u.src) > 1:
+            raise UnsupportedError("a LINEAR with a REDUCE over RANGEs, which are its loops")
+        if u.op in ELEMENTWISE and not has(target, u):
+            raise UnsupportedError(
+                f"a LINEAR with {u.op.name} on {u.src[0].dtype.name}: "
+                f"{target.name} has no such instruction"
+            )
