@@ -19,7 +19,7 @@ from hypothesis import settings
 
 import uop
 from uop.__main__ import main
-from uop.compiler.runtime.kernel_cache import use_cache_dir
+from uop.compiler.runtime.cache import use_cache_dir
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
 from uop.compiler.runtime.trials import choose
 from uop.spec.errors import UnsupportedError

@@ -23,10 +23,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from uop.compiler.runtime.cache import DRIVERS, cache_folder, keep
+from uop.compiler.runtime.cache import (
+    DRIVERS,
+    POCL_VARIABLE,
+    cache_folder,
+    keep,
+    refusal_of,
+    why_it_keeps_nothing,
+)
 from uop.compiler.runtime.drivers import DEFAULTS, WHEELS, Driver, embedded, listed, loader
-from uop.compiler.runtime.kernel_cache import VARIABLE as KERNELS
-from uop.compiler.runtime.kernel_cache import refusal_of, why_it_keeps_nothing
 from uop.spec.distribution import importable, own_version
 from uop.spec.errors import UnsupportedError
 
@@ -180,7 +185,7 @@ def _tried(driver: Driver, folder: str) -> Trial:
             capture_output=True,
             encoding="utf-8",
             errors="replace",
-            env=importable({**os.environ, KERNELS: folder}),
+            env=importable({**os.environ, POCL_VARIABLE: folder}),
             timeout=SECONDS,
             check=False,
         )
@@ -215,7 +220,7 @@ def _content(driver: Driver) -> str:
     variables = [item for item in environment if item[0].startswith(READ_BY_DRIVERS)]
     about = [
         [_state(path) for path in paths],
-        sorted(item for item in variables if item[0] != KERNELS),
+        sorted(item for item in variables if item[0] != POCL_VARIABLE),
         processor(),
         [sys.version, own_version()],
     ]

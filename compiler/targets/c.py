@@ -6,28 +6,40 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import inf, prod
-from typing import Any, cast
 
 from uop.compiler.runtime.device import Compiler, Device
 from uop.compiler.stages.render.stage import render_kernel, render_source
 from uop.compiler.stages.render.statements import local_memory, statements
 from uop.compiler.targets.cstyle import SPELLINGS, Dialect
-from uop.compiler.targets.target import Target, Vectors
-from uop.spec.args import WmmaArg
-from uop.spec.dtype import DTYPES, FLOATS, DType, dtypes
+from uop.compiler.targets.prelude_float import SMALL
+from uop.compiler.targets.target import Target
+from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import DeviceLacksError
+from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
+NATIVE = frozenset(DTYPES.values()) - {*SMALL, dtypes.void}
+"""The dtypes in which every C dialect computes natively."""
+EMULATED: Mapping[DType, DType] = dict.fromkeys(SMALL, dtypes.float32)
+"""The dtypes that are computed in float32. It has twice the digits of each and two more: so
+rounding the correctly rounded +, *, / and sqrt once more is correctly rounded too.
+"""
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class CTarget(Target):
-    """A device whose kernels are C, in its dialect."""
+    """A device whose kernels are C in its dialect, with 64-bit floats and integers. Its small
+    floats live as their bits.
+    """
 
+    native: AbstractSet[DType] = NATIVE
+    emulated: Mapping[DType, DType] = field(default_factory=lambda: EMULATED)
+    ops: AbstractSet[Op] = field(default_factory=SPELLINGS.keys)
     dialect: Dialect
-    opener: Callable[[], Any]
-    compiler_opener: Callable[[], Any] | None = None
+    opener: Callable[[], Device]
+    compiler_opener: Callable[[], Compiler] | None = None
     """Opens a compiler that needs no device."""
-    most_shared: float = field(default=inf, kw_only=True)
+    most_shared: float = inf
     """The bytes of LOCAL memory of a group, where all devices have as many."""
 
     def kernel(self, linear: UOp, name: str) -> str:
@@ -49,47 +61,7 @@ class CTarget(Target):
         return render_source(kernels, self.dialect)
 
     def open(self) -> Device:
-        return cast(Device, self.opener())
+        return self.opener()
 
     def compiler(self) -> Compiler:
-        return cast(Compiler, (self.compiler_opener or self.opener)())
-
-
-SMALL_FLOATS = tuple(dtype for dtype in FLOATS if dtype.bits < 32)
-
-NATIVE = frozenset(DTYPES.values()) - frozenset(SMALL_FLOATS) - {dtypes.void}
-"""The dtypes in which every C dialect computes natively."""
-
-EMULATED: Mapping[DType, DType] = dict.fromkeys(SMALL_FLOATS, dtypes.float32)
-"""The dtypes that are computed in float32. It has twice the digits of each and two more: so
-rounding the correctly rounded +, *, / and sqrt once more is correctly rounded too.
-"""
-
-
-def c_target(
-    name: str,
-    dialect: Dialect,
-    opener: Callable[[], Any],
-    local_size: int,
-    *,
-    keeps_addresses: bool,
-    vectors: Vectors | None = None,
-    matrices: AbstractSet[WmmaArg] = frozenset(),
-    most_shared: float = inf,
-    warp: int = 1,
-    compiler: Callable[[], Any] | None = None,
-) -> CTarget:
-    """A target with 64-bit floats and integers whose small floats live as their bits."""
-    ops = SPELLINGS.keys()
-    numbers = name, NATIVE, EMULATED, ops, local_size
-    return CTarget(
-        *numbers,
-        dialect,
-        opener,
-        compiler,
-        keeps_addresses=keeps_addresses,
-        vectors=vectors,
-        matrices=matrices,
-        most_shared=most_shared,
-        warp=warp,
-    )
+        return (self.compiler_opener or self.opener)()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import replace
 
 from uop.compiler.runtime.cuda import open_compiler, open_cuda
 from uop.compiler.runtime.cuda_host import open_cuda_host
 from uop.compiler.runtime.device import ALIGNMENT
-from uop.compiler.targets.c import c_target
+from uop.compiler.targets.c import CTarget
 from uop.compiler.targets.cstyle import Dialect, VectorSpelling, c_type
 from uop.compiler.targets.prelude_cuda import MATRICES, matrix_name
 from uop.compiler.targets.target import Vectors
@@ -106,16 +106,17 @@ DIALECT = Dialect(
     copied="wait_for_copies()",
 )
 
-_TARGET = partial(
-    c_target,
+CUDA = CTarget(
+    "cuda",
+    256,
     dialect=DIALECT,
-    local_size=256,
+    opener=open_cuda,
+    compiler_opener=open_compiler,
     keeps_addresses=True,
     vectors=VECTORS,
     matrices=MATRICES,
     most_shared=MOST_SHARED,
     warp=WARP,
 )
-CUDA = _TARGET("cuda", opener=open_cuda, compiler=open_compiler)
-CUDA_HOST = _TARGET("cuda-host", opener=open_cuda_host)
+CUDA_HOST = replace(CUDA, name="cuda-host", opener=open_cuda_host, compiler_opener=None)
 """The same sources, compiled for the CPU."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from uop.compiler.runtime.opencl import open_opencl
-from uop.compiler.targets.c import c_target
+from uop.compiler.targets.c import CTarget
 from uop.compiler.targets.cstyle import (
     Dialect,
     Operation,
@@ -209,6 +209,4 @@ DIALECT = Dialect(
     declarations={"opaque(": "#define opaque(x) (x)"},
 )
 
-OPENCL = c_target(
-    "opencl", DIALECT, open_opencl, local_size=64, keeps_addresses=False, vectors=VECTORS
-)
+OPENCL = CTarget("opencl", 64, dialect=DIALECT, opener=open_opencl, vectors=VECTORS)

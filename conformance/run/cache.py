@@ -19,9 +19,8 @@ from pathlib import Path
 from shutil import rmtree
 from typing import IO
 
-from uop.compiler.runtime.cache import DRIVERS, KERNELS, VARIABLE, cache_folder, keep
-from uop.compiler.runtime.kernel_cache import VARIABLE as KERNELS_VARIABLE
-from uop.compiler.runtime.kernel_cache import refusal_of
+from uop.compiler.runtime.cache import DRIVERS, KERNELS, VARIABLE, cache_folder, keep, refusal_of
+from uop.compiler.runtime.cache import POCL_VARIABLE as KERNELS_VARIABLE
 from uop.compiler.runtime.trials import processor
 from uop.conformance.checks import OptionError
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from uop.compiler.runtime import drivers, kernel_cache, trials
+from uop.compiler.runtime import cache, drivers, trials
 from uop.compiler.runtime.drivers import VENDORS, Driver, alone, embedded, listed, loader
 from uop.compiler.runtime.opencl import open_opencl
 from uop.compiler.runtime.trials import Trial, TriedDevice, by_number, choose, trial_of, try_anew
@@ -389,7 +389,7 @@ def test_pocl_is_passed_over_where_the_folder_of_the_user_takes_no_kernel(
 ) -> None:
     full = tmp_path / "full"
     full.write_text("no folder")
-    monkeypatch.setenv(kernel_cache.VARIABLE, str(full))
+    monkeypatch.setenv(cache.POCL_VARIABLE, str(full))
     room = trials.why_it_keeps_nothing
     trials_of(monkeypatch, wheels=(POCL, INTEL))
     monkeypatch.setattr(trials, "why_it_keeps_nothing", room)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from uop.compiler.runtime import kernel_cache
+from uop.compiler.runtime import cache
 
 
 def test_the_kernel_cache_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kernel_cache.VARIABLE, "before")
-    kernel_cache.use_cache_dir(tmp_path / "worker" / "3")
-    assert os.environ[kernel_cache.VARIABLE] == str(tmp_path / "worker" / "3")
+    monkeypatch.setenv(cache.POCL_VARIABLE, "before")
+    cache.use_cache_dir(tmp_path / "worker" / "3")
+    assert os.environ[cache.POCL_VARIABLE] == str(tmp_path / "worker" / "3")
     assert (tmp_path / "worker" / "3").is_dir()
 
 
@@ -24,7 +24,7 @@ def test_no_space_is_noticed_before_a_kernel_is_built(tmp_path: Path) -> None:
     script = "\n".join(
         [
             "import resource; from pathlib import Path",
-            "from uop.compiler.runtime.kernel_cache import refusal_of",
+            "from uop.compiler.runtime.cache import refusal_of",
             "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))",
             f"print(refusal_of(Path({str(tmp_path)!r})))",
         ]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from uop.compiler.pipeline import lower
-from uop.compiler.stages.select.neighbours import with_neighbours
+from uop.compiler.stages.select.vectors import with_neighbours
 from uop.compiler.targets.cuda import CUDA
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AddrSpace, DTypeArg, ParamArg, ReduceArg, WmmaArg

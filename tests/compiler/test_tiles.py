@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.cuda import nvrtc_compile
-from uop.compiler.stages.render.body import copies
-from uop.compiler.stages.render.counts import blocks_of
+from uop.compiler.stages.render.body import blocks_of, copies
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AddrSpace, ReduceArg
 from uop.spec.dtype import DType, dtypes

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from uop.compiler.runtime.cache import POCL_VARIABLE as POCL
 from uop.compiler.runtime.cache import cache_folder, keep
-from uop.compiler.runtime.kernel_cache import VARIABLE as POCL
 from uop.conformance.checks import OptionError
 from uop.conformance.run import cache
 from uop.conformance.run.cache import cache_in_use, most_bytes

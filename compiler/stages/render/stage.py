@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from uop.compiler.stages.render.counts import counter_type, param_name, size_text
+from uop.compiler.stages.render.body import counter_type, param_name, size_text
 from uop.compiler.stages.render.grid import (
     IN_GROUP,
     OVER_ALL,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import cast
 
-from uop.compiler.stages.render.body import Body, Statements
-from uop.compiler.stages.render.counts import counter_type, is_plain, param_name
+from uop.compiler.stages.render.body import Body, Statements, counter_type, is_plain, param_name
 from uop.compiler.stages.render.grid import name_of
 from uop.compiler.stages.select.launch import IN_WARP
 from uop.compiler.targets.cstyle import (

@@ -15,8 +15,7 @@ from uop.compiler.rewriting.rewrite import Fired, Rewriter, Rule, RuleSet, rewri
 from uop.compiler.rewriting.simplify import SIMPLIFY
 from uop.compiler.stages.optimize.local import in_registers, in_two_parts
 from uop.compiler.stages.select.launch import launched
-from uop.compiler.stages.select.neighbours import with_neighbours
-from uop.compiler.stages.select.vectors import in_vectors
+from uop.compiler.stages.select.vectors import in_vectors, with_neighbours
 from uop.compiler.stages.stage import Stage, about
 from uop.compiler.targets.target import COPIES, Target
 from uop.spec.args import AddrSpace, DTypeArg
