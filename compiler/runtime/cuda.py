@@ -22,7 +22,6 @@ from uop.compiler.runtime.device import (
     check_group,
     require,
 )
-from uop.compiler.targets.prelude_cuda import NEEDED
 from uop.spec.errors import (
     BackendError,
     DeviceLacksError,
@@ -38,6 +37,10 @@ ARCHITECTURE = "compute_80"
 NVRTC_MODULE = "cupy_backends.cuda.libs.nvrtc"
 CUPY_KINDS = "?biuf"
 """The kinds of dtypes that cupy has; it lacks the small floats of other packages."""
+NEEDED = {"e4m3": 89, "e5m2": 89}
+"""The compute capability, times ten, that matrices of a kind need if it is above that of the
+others.
+"""
 MOST_ITEMS = 1024
 """The most work items of a group on any CUDA device."""
 MOST_ALONG = (1024, 1024, 64)

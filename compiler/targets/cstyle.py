@@ -85,6 +85,8 @@ class Dialect:
     """The key of its spellings in `spec/kernel/instructions.py`."""
     declarations: Mapping[str, str]
     """The declarations that come first in a source with these words."""
+    helpers: str
+    """Its own C helpers, besides those of the prelude."""
     opaque: str = ""
     """A function that returns its u32 unchanged, which no compiler sees through; empty if none is
     needed.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from types import MappingProxyType
+from functools import cache
 
-from uop.compiler.targets import prelude_cuda, prelude_float, prelude_int, prelude_vectors
+from uop.compiler.targets import prelude_float, prelude_int
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,25 +19,23 @@ class Helper:
     calls: tuple[str, ...]
 
 
-def used_helpers(body: str) -> list[Helper]:
-    """The helpers that a C text calls, directly or through others, each after those it calls."""
-    wanted = set(_called(body))
-    for helper in reversed(HELPERS.values()):
+def used_helpers(body: str, own: str = "") -> list[Helper]:
+    """The helpers that a C text calls, directly or through others, each after those it calls; `own`
+    are those that only its dialect has.
+    """
+    helpers = all_helpers(own)
+    wanted = set(_called(body, helpers))
+    for helper in reversed(helpers.values()):
         if helper.name in wanted:
             wanted.update(helper.calls)
-    return [helper for helper in HELPERS.values() if helper.name in wanted]
+    return [helper for helper in helpers.values() if helper.name in wanted]
 
 
-def _called(text: str, among: Iterable[str] | None = None) -> list[str]:
-    names = set(re.findall(r"[A-Za-z_]\w*+(?=\()", text))
-    return [name for name in (HELPERS if among is None else among) if name in names]
-
-
-def _split(text: str, known: Mapping[str, Helper] = MappingProxyType({})) -> dict[str, Helper]:
-    """Split a text into functions, at its blank lines, and list them after those that are known.
-    Callees come first.
-    """
-    helpers = dict(known)
+@cache
+def all_helpers(own: str = "") -> dict[str, Helper]:
+    """The helpers of every dialect and of one, by name, each after those that it calls."""
+    helpers: dict[str, Helper] = {}
+    text = f"{prelude_int.TEXT}\n\n{prelude_float.TEXT}\n\n{own}"
     for block in filter(None, map(str.strip, text.split("\n\n"))):
         match = re.search(r"^(?:FN|APART) [^(]*?(\w+)\(", block, re.MULTILINE)
         if match is None:
@@ -46,11 +44,6 @@ def _split(text: str, known: Mapping[str, Helper] = MappingProxyType({})) -> dic
     return helpers
 
 
-SCALAR_HELPERS: dict[str, Helper] = _split(f"{prelude_int.TEXT}\n\n{prelude_float.TEXT}")
-"""The helpers of every dialect."""
-HELPERS: dict[str, Helper] = _split(
-    f"{prelude_vectors.TEXT}\n\n{prelude_cuda.TEXT}", SCALAR_HELPERS
-)
-"""All helpers by name, each after those that it calls. Helpers for vectors are in OpenCL C, those
-for matrices and copies in CUDA C++.
-"""
+def _called(text: str, among: Iterable[str]) -> list[str]:
+    names = set(re.findall(r"[A-Za-z_]\w*+(?=\()", text))
+    return [name for name in among if name in names]

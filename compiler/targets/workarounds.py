@@ -87,7 +87,7 @@ WORKAROUNDS = (
         "sin of a vector with an element above some 39,000 is wrong in its small elements: "
         "sin(2.4e-38) is 0.0156",
         "such a vector is computed element by element",
-        "compiler/targets/prelude_vectors.py",
+        "compiler/targets/opencl.py",
         "tests/compiler/test_vectors.py::test_a_sine_beside_that_of_a_large_number",
     ),
     Workaround(

@@ -8,7 +8,7 @@ from uop.compiler.pipeline import compile
 from uop.compiler.runtime.cuda import nvrtc_compile
 from uop.compiler.targets.cstyle import Operation, c_type, spell
 from uop.compiler.targets.cuda import CUDA
-from uop.compiler.targets.prelude import SCALAR_HELPERS
+from uop.compiler.targets.prelude import all_helpers
 from uop.spec.args import ConstArg, DTypeArg
 from uop.spec.dtype import DTYPES, FLOATS, DType, dtypes
 from uop.spec.errors import BackendError, UnsupportedError
@@ -65,7 +65,7 @@ def test_every_spelled_op_compiles() -> None:
 
 def test_the_whole_prelude_compiles() -> None:
     heads = [f"#define {head} {CUDA.dialect.function_apart}" for head in ("FN", "APART")]
-    texts = [helper.text for helper in SCALAR_HELPERS.values()]
+    texts = [helper.text for helper in all_helpers().values()]
     declared = CUDA.dialect.declarations.values()
     nvrtc_compile("\n\n".join([CUDA.dialect.header, *declared, *heads, *texts]))
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from uop.compiler.pipeline import compile
+from uop.compiler.targets.c import CTarget
 from uop.compiler.targets.cstyle import c_type, literal
 from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
-from uop.compiler.targets.prelude import HELPERS, used_helpers
+from uop.compiler.targets.prelude import all_helpers, used_helpers
 from uop.compiler.targets.target import Target
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import DTYPES, DType, Number, dtypes
@@ -92,9 +93,12 @@ def test_a_type_is_as_wide_in_c_as_in_memory() -> None:
         assert int(c_type(dtype)[1:]) == 8 * dtype.itemsize
 
 
-def test_helpers_come_after_those_they_call() -> None:
-    names = [helper.name for helper in used_helpers("\n".join(f"{name}(x)" for name in HELPERS))]
-    assert names == list(HELPERS)
-    for helper in HELPERS.values():
+@pytest.mark.parametrize("target", [OPENCL, CUDA], ids=lambda target: target.name)
+def test_helpers_come_after_those_they_call(target: CTarget) -> None:
+    own = target.dialect.helpers
+    helpers = all_helpers(own)
+    names = [h.name for h in used_helpers("\n".join(f"{name}(x)" for name in helpers), own)]
+    assert names == list(helpers)
+    for helper in helpers.values():
         assert all(names.index(called) < names.index(helper.name) for called in helper.calls)
-    assert used_helpers("a + b") == []
+    assert used_helpers("a + b", own) == []

@@ -214,7 +214,7 @@ def render_source(kernels: Sequence[str], dialect: Dialect) -> str:
 
 
 def _source(kernels: Sequence[str], dialect: Dialect, function: str) -> str:
-    helpers = [helper.text for helper in used_helpers("\n".join(kernels))]
+    helpers = [helper.text for helper in used_helpers("\n".join(kernels), dialect.helpers)]
     heads = {"FN": function, "APART": dialect.function_apart}
     text = "\n".join(helpers)
     define = [f"#define {name} {head}" for name, head in heads.items() if f"{name} " in text]
