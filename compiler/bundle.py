@@ -12,7 +12,6 @@ from typing import cast
 
 import numpy as np
 
-from uop.compiler.compiled import Compiled
 from uop.compiler.execute import (
     Array,
     CopyStep,
@@ -22,6 +21,7 @@ from uop.compiler.execute import (
     Output,
     open_device,
 )
+from uop.compiler.loaded import Compiled
 from uop.compiler.runtime.device import Device, Launch, Transfer, run_on
 from uop.compiler.stages.render.grid import grid_of, is_grouped, runs
 from uop.compiler.stages.render.stage import BundledKernel, grouped_name, render_bundle

@@ -1,4 +1,4 @@
-"""A compiled program on a device: built once, with memory of its own, run many times.
+"""A compiled program, and one on a device: built once, with memory of its own, run many times.
 
 Kernels and copies go to one queue, in their order; only reading a result waits for them. With
 several devices each has a queue, and a copy waits for the queue of its source.
@@ -20,6 +20,7 @@ from uop.compiler.execute import (
     Array,
     Executable,
     HostStep,
+    Inputs,
     Output,
     build,
     initial,
@@ -28,12 +29,23 @@ from uop.compiler.execute import (
     size_of,
     typed,
 )
-from uop.compiler.runtime.binary import Binary
+from uop.compiler.runtime.binary import Binary, digest
 from uop.compiler.runtime.cuda_host import HOST
-from uop.compiler.runtime.device import Built, Device, Launch, Memory, Transfer, transfer, upload
+from uop.compiler.runtime.device import (
+    Built,
+    Compiler,
+    Device,
+    Launch,
+    Memory,
+    Transfer,
+    transfer,
+    upload,
+)
+from uop.compiler.stages.render.stage import kernel_names
 from uop.interpreter.numeric.storage import STORED, np_dtype
+from uop.spec.args import BinaryArg, SourceArg, arg_of
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import slot_of
+from uop.spec.graph import kernels, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -349,3 +361,53 @@ def _devices_of(executable: Executable, device: Device | None) -> Sequence[Devic
         first = open_device(executable.target) if executable.kernels else cast(Device, HOST)
     count = len(executable.devices)
     return (first,) if count == 1 else first.peers(count)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """A program compiled for a target."""
+
+    stages: Mapping[str, UOp]
+    """The output of each stage by name, in their order."""
+    executable: Executable
+
+    @property
+    def source(self) -> str:
+        """The source of all kernels in the language of the target."""
+        target = self.executable.target
+        names = self.executable.names
+        return target.source([target.kernel(linear, name) for linear, name in names.items()])
+
+    def with_binaries(self, compiler: Compiler | None = None) -> UOp:
+        """The output of `render`, with the machine code of each kernel in its PROGRAM.
+
+        `compiler` is a device, by default that of the target. `compile` accepts the result, and its
+        kernels then run without being built.
+        """
+        rendered = self.stages["render"]
+        target = self.executable.target
+        compiler = compiler or target.compiler()
+        new: dict[UOp, UOp] = {}
+        names = kernel_names(rendered)
+        for body in kernels(rendered):
+            linear, source, _ = body.src
+            text = arg_of(source, SourceArg).text
+            code = compiler.compile(text)
+            about = target.name, compiler.machine, names[linear], digest(text.encode())
+            data = BinaryArg(Binary(*about, code).pack())
+            new[body] = UOp(Op.PROGRAM, linear, source, UOp(Op.BINARY, arg=data))
+        return rendered.substitute(new)
+
+    def run(self, inputs: Inputs | None = None, device: Device | None = None) -> Output:
+        """Run the program on inputs by slot, by default on the device of the target.
+
+        Returns an array, a tuple for a TUPLE, or for a SINK a dict of the contents by slot.
+        """
+        with self.load(device) as loaded:
+            return loaded.run(inputs)
+
+    def load(self, device: Device | None = None) -> Loaded:
+        """Load the program on a device, by default that of the target, to run it many times there:
+        on arrays, or on what earlier runs left on the device.
+        """
+        return Loaded(self.executable, self.source, device)

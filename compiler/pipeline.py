@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from uop.compiler.compiled import Compiled
+from uop.compiler.loaded import Compiled
 from uop.compiler.rewriting.rewrite import unobserved
 from uop.compiler.runtime.binary import binaries_of
 from uop.compiler.stages.callify.stage import STAGE as CALLIFY

@@ -130,10 +130,6 @@ def _moved(u: UOp, masks: Masks) -> Masked:
     return Masked(u, UOp(u.op, mask, *u.src[1:], arg=u.arg))
 
 
-def _same(u: UOp, masks: Masks) -> Masked:
-    return Masked(u, masks[0])
-
-
 def _where(u: UOp, masks: Masks) -> Masked:
     condition, a, b = masks
     chosen: UOp | None = None
@@ -214,7 +210,7 @@ def _load(u: UOp, masks: Masks) -> Masked:
 
 RULES: Mapping[Op, Callable[[UOp, Masks], Masked]] = {
     **dict.fromkeys((op for op, d in DECLARATIONS.items() if d.is_view), _moved),
-    **dict.fromkeys(ops_of("marker"), _same),
+    **dict.fromkeys(ops_of("marker"), lambda u, masks: Masked(u, masks[0])),
     Op.WHERE: _where,
     Op.REDUCE: _reduce,
     Op.STACK: _stack,

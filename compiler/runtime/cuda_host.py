@@ -16,6 +16,7 @@ from importlib.resources import files
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any, cast
 
 import numpy as np
@@ -173,16 +174,6 @@ def _three(sizes: tuple[int, ...]) -> tuple[int, ...]:
     return (*sizes, 1, 1, 1)[:3]
 
 
-@dataclass(slots=True, eq=False)
-class _Marker:
-    """A place in a queue, and whether the queue has come there."""
-
-    is_passed: bool = False
-
-    def passed(self) -> None:
-        self.is_passed = True
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Queued(Around):
     """A device with a queue, which runs when its memory is read or written, or when another queue
@@ -207,8 +198,8 @@ class Queued(Around):
         self._waiting.append(partial(self.device.launch, built, launch, held))
 
     def wait_for(self, other: Device) -> None:
-        queue, marker = cast(Queued, other), _Marker()
-        queue._waiting.append(marker.passed)
+        queue, marker = cast(Queued, other), Event()
+        queue._waiting.append(marker.set)
         self._waiting.append(partial(queue._run_to, marker))
 
     def finish(self) -> None:
@@ -227,8 +218,8 @@ class Queued(Around):
         self.finish()
         return self.device.lend(memory, dtype, shape)
 
-    def _run_to(self, marker: _Marker) -> None:
-        while not marker.is_passed:
+    def _run_to(self, marker: Event) -> None:
+        while not marker.is_set():
             self._waiting.popleft()()
 
 

@@ -11,7 +11,7 @@ from uop.compiler.runtime.device import Compiler, Device
 from uop.compiler.stages.render.stage import render_kernel, render_source
 from uop.compiler.stages.render.statements import local_memory, statements
 from uop.compiler.targets.cstyle import SPELLINGS, Dialect
-from uop.compiler.targets.prelude_float import SMALL
+from uop.compiler.targets.prelude import SMALL
 from uop.compiler.targets.target import Target
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import DeviceLacksError

@@ -240,22 +240,17 @@ def _shift(sign: str) -> Callable[[Operation], str]:
     return spelled
 
 
-def _max(node: Operation) -> str:
-    a, b = node.args
-    return _extremum(node, f"{a} < {b} ? {b} : {a}")
+def _extremum(name: str, inline: str) -> Callable[[Operation], str]:
+    helper = _helper(name)
 
+    def spelled(node: Operation) -> str:
+        # Workaround complement-of-max: integers that are not promoted to int.
+        if not node.dtype.is_float and node.dtype.bits >= 32:
+            return helper(node)
+        # A comparison is the same on every device; max and fmax differ in NaN and zeros.
+        return inline.format(*node.args)
 
-def _min(node: Operation) -> str:
-    a, b = node.args
-    return _extremum(node, f"{b} < {a} ? {b} : {a}")
-
-
-def _extremum(node: Operation, inline: str) -> str:
-    # Workaround complement-of-max: integers that are not promoted to int.
-    if not node.dtype.is_float and node.dtype.bits >= 32:
-        return _helper(node.op.name.lower())(node)
-    # A comparison is the same on every device; max and fmax differ in NaN and zeros.
-    return inline
+    return spelled
 
 
 def _neg(node: Operation) -> str:
@@ -276,10 +271,6 @@ def _mulacc(node: Operation) -> str:
 
 def _trunc(node: Operation) -> str:
     return _helper("trunc")(node) if node.dtype.is_float else node.args[0]
-
-
-def _recip(node: Operation) -> str:
-    return f"{literal(node.dtype, node.dtype.encode(1))} / {node.args[0]}"
 
 
 def _cast(node: Operation) -> str:
@@ -339,10 +330,10 @@ SPELLINGS: dict[Op, Callable[[Operation], str]] = {
     Op.SUB: _infix("-"),
     Op.DIV: _infix("/"),
     Op.NEG: _neg,
-    Op.RECIP: _recip,
+    Op.RECIP: lambda node: f"{literal(node.dtype, node.dtype.encode(1))} / {node.args[0]}",
     Op.MULACC: _mulacc,
-    Op.MAX: _max,
-    Op.MIN: _min,
+    Op.MAX: _extremum("max", "{0} < {1} ? {1} : {0}"),
+    Op.MIN: _extremum("min", "{1} < {0} ? {1} : {0}"),
     Op.TRUNC: _trunc,
     Op.IDIV: _division("/", "floor_div"),
     Op.MOD: _division("%", "floor_mod"),

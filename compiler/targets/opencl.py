@@ -17,7 +17,7 @@ from uop.compiler.targets.cstyle import (
     literal,
     storage,
 )
-from uop.compiler.targets.prelude_float import SMALL, of_small
+from uop.compiler.targets.prelude import SMALL, of_small
 from uop.compiler.targets.target import Vectors
 from uop.spec.args import AddrSpace
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
@@ -60,7 +60,7 @@ FN {type} sin_{type}({type} x) {{
 }}
 """
 
-# The arithmetic of the casts is that of `prelude_float`.
+# The arithmetic of the casts is that of `prelude`.
 FROM_F32 = """
 FN {unsigned}{n} f32_to_{name}_{n}(float{n} x) {{
   uint{n} m = as_uint{n}(x) & 0x7fffffffu;

@@ -26,7 +26,7 @@ WORKAROUNDS = (
         "PoCL 3.0, optimised",
         "trunc of a literal NaN is folded into an undefined value",
         "TRUNC works on the bits",
-        "compiler/targets/prelude_float.py",
+        "compiler/targets/prelude.py",
         "tests/compiler/test_targets_constants.py::test_truncating_a_literal_nan_gives_nan",
     ),
     Workaround(
@@ -34,7 +34,7 @@ WORKAROUNDS = (
         "PoCL 3.1, optimised",
         "exp2 and pow of a literal NaN are folded into an undefined value, or crash the process",
         "a NaN does not reach the built-in functions",
-        "compiler/targets/prelude_float.py",
+        "compiler/targets/prelude.py",
         "tests/compiler/test_targets_constants.py::test_literals_fold_to_what_is_computed",
     ),
     Workaround(
@@ -52,7 +52,7 @@ WORKAROUNDS = (
         "the complement of a maximum or minimum of 32 or 64 bits, which -1 - x and the maximum of "
         "two complements become too, is not taken",
         "MAX and MIN of such integers are functions that are not inlined",
-        "compiler/targets/prelude_int.py",
+        "compiler/targets/prelude.py",
         "tests/compiler/test_targets_ops.py::test_complements_around_an_extremum",
     ),
     Workaround(
@@ -61,7 +61,7 @@ WORKAROUNDS = (
         "a float64 cast to int32 and back, where a comparison chooses it, is truncated only: -0.5 "
         "becomes -0.0, not the 0 of an integer",
         "casts of floats to integers are functions that are not inlined",
-        "compiler/targets/prelude_float.py",
+        "compiler/targets/prelude.py",
         "tests/compiler/test_targets_constants.py::test_literals_fold_to_what_is_computed",
     ),
     Workaround(
@@ -120,7 +120,7 @@ WORKAROUNDS = (
         "Oclgrind 21.10 and g++, whose pow is that of the C library",
         "x to the 0 and 1 to the y are NaN where the other operand is a signalling NaN",
         "POW compares with both before it calls pow",
-        "compiler/targets/prelude_float.py",
+        "compiler/targets/prelude.py",
         "tests/compiler/test_runtime_cuda_host.py::"
         "test_powers_that_are_one_whatever_the_other_operand",
     ),

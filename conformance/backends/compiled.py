@@ -11,8 +11,8 @@ from typing import cast
 import numpy as np
 
 from uop.compiler.bundle import FENCE, FENCES, Job, run_many
-from uop.compiler.compiled import Compiled
 from uop.compiler.execute import open_device
+from uop.compiler.loaded import Compiled
 from uop.compiler.pipeline import Observe, compile, find_target, rules_of
 from uop.compiler.runtime.device import Around, Built, Contents, Device, Launch, Memory, upload
 from uop.compiler.runtime.opencl import NOT_OPTIMIZED, OpenCLDevice, open_opencl

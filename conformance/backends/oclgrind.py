@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
-from uop.compiler.compiled import Compiled
+from uop.compiler.loaded import Compiled
 from uop.compiler.runtime.device import Device
 from uop.compiler.runtime.drivers import Driver
 from uop.compiler.runtime.opencl import open_driver

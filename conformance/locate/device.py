@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
-from uop.compiler.compiled import Compiled
 from uop.compiler.execute import open_device
+from uop.compiler.loaded import Compiled
 from uop.compiler.pipeline import TARGETS, compile
 from uop.compiler.runtime.device import Device
 from uop.compiler.runtime.drivers import listed

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from uop.compiler.compiled import Compiled
+from uop.compiler.loaded import Compiled
 from uop.compiler.pipeline import STAGES, compile
 from uop.compiler.stages.rangeify.lower import LOWER
 from uop.compiler.stages.stage import Setting

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
 
-from uop.compiler.compiled import Compiled
+from uop.compiler.loaded import Compiled
 from uop.compiler.pipeline import STAGES
 from uop.compiler.stages.render.stage import node_at
 from uop.compiler.targets.c import CTarget

@@ -12,7 +12,7 @@ from kernels import kernel_param, load, program, special, store
 
 from uop.compiler import execute
 from uop.compiler.bundle import Job, run_many
-from uop.compiler.compiled import Compiled
+from uop.compiler.loaded import Compiled
 from uop.compiler.pipeline import TARGETS, compile
 from uop.compiler.runtime import cuda
 from uop.compiler.runtime.binary import Binary, digest, unpack

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from uop.compiler import bundle
 from uop.compiler.bundle import Bundle, Job, run_many
-from uop.compiler.compiled import Compiled
+from uop.compiler.loaded import Compiled
 from uop.compiler.pipeline import compile
 from uop.compiler.runtime.device import Around
 from uop.compiler.runtime.opencl import OpenCLDevice

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from kernels import I32, add, argument, kernel_param, load, loop, store
 
-from uop.compiler.compiled import Compiled
+from uop.compiler.loaded import Compiled
 from uop.compiler.pipeline import compile
 from uop.interpreter.accept import accept
 from uop.interpreter.adversary.evaluation import evaluate_adversarially

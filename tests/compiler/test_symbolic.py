@@ -11,8 +11,8 @@ import pytest
 from symbolic_programs import PROGRAMS, M, N, called, plus, shape, values
 
 from uop.compiler.bundle import Job, run_many
-from uop.compiler.compiled import Compiled
 from uop.compiler.execute import open_device
+from uop.compiler.loaded import Compiled
 from uop.compiler.pipeline import compile, find_target
 from uop.compiler.runtime.device import Around, Built, Device
 from uop.interpreter.evaluate import evaluate

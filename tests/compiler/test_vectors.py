@@ -13,7 +13,7 @@ from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.compiler.targets.cuda import CUDA
 from uop.compiler.targets.opencl import OPENCL
-from uop.compiler.targets.prelude_float import SMALL
+from uop.compiler.targets.prelude import SMALL
 from uop.compiler.validity import ZERO_FILL
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array

@@ -16,8 +16,7 @@ from uop.compiler.rewriting.simplify import SIMPLIFY
 from uop.compiler.stages.callify.contents import TEMPORARY
 from uop.compiler.stages.rangeify.blocks import BLOCKS, in_blocks
 from uop.compiler.stages.rangeify.lower import LOWER, Lowering
-from uop.compiler.stages.rangeify.sites import Kernel
-from uop.compiler.stages.rangeify.split import split
+from uop.compiler.stages.rangeify.split import Kernel, split
 from uop.compiler.stages.stage import rewriting
 from uop.compiler.validity import Validity
 from uop.spec.args import (

@@ -121,10 +121,6 @@ def _is_related(u: UOp) -> bool:
     return any(a in b.src for a in whole for b in whole if b.dtype is u.dtype)
 
 
-def _param(body: Body, u: UOp) -> None:
-    body.name(u, param_name(u))
-
-
 def _register(body: Body, u: UOp) -> None:
     if u in body.names:
         return  # LOCAL memory is declared at the top of the kernel, as C requires.
@@ -140,18 +136,6 @@ def _register(body: Body, u: UOp) -> None:
 def _range(body: Body, u: UOp) -> None:
     i = f"n{arg_of(u, RangeArg).id}"
     body.open(u, i, f"for ({counter_type(u)} {i} = 0; {i} < {body.of(u.src[0])}; {i}++) {{")
-
-
-def _end(body: Body, u: UOp) -> None:
-    body.close(u.src[1])
-
-
-def _if(body: Body, u: UOp) -> None:
-    body.block(u, f"if ({body.of(u.src[0])}) {{")
-
-
-def _endif(body: Body, u: UOp) -> None:
-    body.close(u.src[0])
 
 
 def _barrier(body: Body, u: UOp) -> None:
@@ -313,31 +297,23 @@ def _atomic_add(body: Body, u: UOp) -> None:
     body.write(f"{gate}{added};")
 
 
-def _after(body: Body, u: UOp) -> None:
-    body.name(u, body.of(u.src[0]))
-
-
-def _nothing(body: Body, u: UOp) -> None:
-    pass
-
-
 RENDER: Mapping[Op, Callable[[Body, UOp], None]] = {
-    Op.PARAM: _param,
+    Op.PARAM: lambda body, u: body.name(u, param_name(u)),
     Op.BUFFER: _register,
     Op.RANGE: _range,
-    Op.END: _end,
+    Op.END: lambda body, u: body.close(u.src[1]),
     Op.INDEX: _index,
     Op.LOAD: _load,
     Op.GETADDR: _address,
     Op.STORE: _store,
-    Op.AFTER: _after,
-    Op.IF: _if,
-    Op.ENDIF: _endif,
+    Op.AFTER: lambda body, u: body.name(u, body.of(u.src[0])),
+    Op.IF: lambda body, u: body.block(u, f"if ({body.of(u.src[0])}) {{"),
+    Op.ENDIF: lambda body, u: body.close(u.src[0]),
     Op.BARRIER: _barrier,
     Op.ATOMICADD: _atomic_add,
     Op.INS: _instruction,
     Op.CUSTOM: _instruction,
     Op.WMMA: _matrix,
     # These have no statement: they are written at their use or at the top, or not at all.
-    **dict.fromkeys((Op.CONST, Op.SPECIAL, Op.STACK, Op.GROUP, Op.SINK), _nothing),
+    **dict.fromkeys((Op.CONST, Op.SPECIAL, Op.STACK, Op.GROUP, Op.SINK), lambda body, u: None),
 }
