@@ -83,6 +83,12 @@ def expand(u: UOp, shape: Shape) -> UOp:
     return u if u.shape == shape else UOp(Op.EXPAND, u, dims(shape))
 
 
+def along(u: UOp, axis: int, shape: Shape) -> UOp:
+    """Broadcast to a shape, with the axes of a value from one axis on."""
+    rest = len(shape) - axis - len(u.shape)
+    return expand(UOp(Op.RESHAPE, u, dims((1,) * axis + u.shape + (1,) * rest)), shape)
+
+
 def absent(like: UOp) -> UOp:
     """INVALID elements in the shape and dtype of a value: a PAD of no elements."""
     shape = like.shape
@@ -167,9 +173,7 @@ def _index(u: UOp, masks: Masks) -> Masked:
     at = 0
     for i, mask in zip(u.src[1:], absent, strict=True):
         if mask is not None:
-            rest = len(u.shape) - at - len(i.shape)
-            reshaped = UOp(Op.RESHAPE, mask, dims((1,) * at + i.shape + (1,) * rest))
-            result = both(result, expand(reshaped, u.shape))
+            result = both(result, along(mask, at, u.shape))
         at += len(i.shape)
     return Masked(u.with_src([u.src[0], *indices]), result)
 

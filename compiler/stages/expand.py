@@ -19,6 +19,7 @@ from uop.compiler.loops import counting, id_of, type_of
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.rewrite import Fired, unobserved
 from uop.compiler.stages.stage import rewriting
+from uop.compiler.validity import expand as broadcast
 from uop.compiler.validity import identity
 from uop.spec.args import AxisType, ReduceArg, arg_of
 from uop.spec.dtype import dtypes
@@ -54,16 +55,9 @@ def expand(root: UOp, fired: Fired = unobserved) -> UOp:
     return root.substitute(bodies) if bodies else root
 
 
-def with_shape(u: UOp, shape: Shape) -> UOp:
-    """Broadcast a value to a shape."""
-    if len(u.shape) != len(shape):
-        u = UOp(Op.RESHAPE, u, dims((1,) * (len(shape) - len(u.shape)) + u.shape))
-    return u if u.shape == shape else UOp(Op.EXPAND, u, dims(shape))
-
-
 def flat(u: UOp, shape: Shape) -> UOp:
     """The elements of a value, broadcast to a shape, as a vector."""
-    wide = with_shape(u, shape)
+    wide = broadcast(u, shape)
     return wide if len(shape) < 2 else UOp(Op.RESHAPE, wide, dims((math.prod(shape),)))
 
 
@@ -116,7 +110,7 @@ class _Expansion:
             return self._fired(PRODUCT_BY_PRODUCT, u, _multiplied(u, src))
         if u.op is Op.STACK and _is_wide(src):
             shape = _common(*src)
-            return UOp(Op.STACK, *(with_shape(s, shape) for s in src))
+            return UOp(Op.STACK, *(broadcast(s, shape) for s in src))
         if u.op in OPAQUE and _is_wide([*map(self._index, u.src[:1]), *src]):
             return self._fired(ELEMENT_BY_ELEMENT, u, self._each(u))
         return u.with_src(src)
@@ -147,7 +141,7 @@ class _Expansion:
         shape = tuple(self.sizes[k] if k in axes else n for k, n in enumerate(value.shape[rank:]))
         loops = [self.new[r] for r in u.src[1:] if r not in self.wide]
         arg = ReduceArg(op, tuple(rank + k for k in axes))
-        fold = UOp(Op.REDUCE, with_shape(value, (*fragment, *shape)), *loops, arg=arg)
+        fold = UOp(Op.REDUCE, broadcast(value, (*fragment, *shape)), *loops, arg=arg)
         return shaped(fold, fold.shape[rank:], fragment)
 
     def _accessed(self, u: UOp) -> UOp:

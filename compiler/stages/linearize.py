@@ -14,13 +14,12 @@ from uop.spec.uop import UOp
 
 def linearize(root: UOp, fired: Fired = unobserved) -> UOp:
     """Make each SINK of a CALL a LINEAR; a LINEAR with vectors is rewritten to scalars."""
-    return root.substitute({body: _listed(body) for body in kernels(root)})
-
-
-def _listed(body: UOp) -> UOp:
-    if body.op is Op.LINEAR:
-        return scalarize(body)
-    return UOp(Op.LINEAR, *instructions(body))
+    return root.substitute(
+        {
+            body: scalarize(body) if body.op is Op.LINEAR else UOp(Op.LINEAR, *instructions(body))
+            for body in kernels(root)
+        }
+    )
 
 
 def instructions(body: UOp) -> list[UOp]:

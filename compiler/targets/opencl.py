@@ -12,7 +12,6 @@ from uop.compiler.targets.c import CTarget
 from uop.compiler.targets.cstyle import (
     Dialect,
     Operation,
-    VectorPlace,
     VectorSpelling,
     literal,
     storage,
@@ -153,10 +152,6 @@ def _cast(node: Operation) -> str:
     return f"convert_{vector_type(node.dtype, node.width)}({x})"
 
 
-def _bitcast(node: Operation) -> str:
-    return f"as_{vector_type(node.dtype, node.width)}({node.args[0]})"
-
-
 def _function(name: str) -> Callable[[Operation], str]:
     return lambda node: f"{name}_{vector_type(node.dtype, node.width)}({node.args[0]})"
 
@@ -177,14 +172,6 @@ def _bitwise(sign: str) -> Callable[[Operation], str]:
     return lambda node: f"{node.args[0]} {sign} {node.args[1]}"
 
 
-def _load(place: VectorPlace) -> str:
-    return f"load_{MARKS[place.space]}{place.type}({place.pointer})"
-
-
-def _store(place: VectorPlace, value: str) -> str:
-    return f"store_{MARKS[place.space]}{place.type}({value}, {place.pointer});"
-
-
 OPS: Mapping[Op, Callable[[Operation], str]] = {
     Op.ADD: _infix("+"),
     Op.SUB: _infix("-"),
@@ -203,15 +190,15 @@ OPS: Mapping[Op, Callable[[Operation], str]] = {
     Op.CMPNE: _compare("!="),
     Op.WHERE: _where,
     Op.CAST: _cast,
-    Op.BITCAST: _bitcast,
+    Op.BITCAST: lambda node: f"as_{vector_type(node.dtype, node.width)}({node.args[0]})",
 }
 COMPARED = frozenset({*FLOATS, dtypes.int32, dtypes.uint32, dtypes.int64, dtypes.uint64})
 SPELLING = VectorSpelling(
     type=vector_type,
     made="({0})({1})",
     spreads=True,
-    load=_load,
-    store=_store,
+    load=lambda p: f"load_{MARKS[p.space]}{p.type}({p.pointer})",
+    store=lambda p, value: f"store_{MARKS[p.space]}{p.type}({value}, {p.pointer});",
     element=lambda vector, k: f"{vector}.s{k:x}",
     ops=OPS,
 )

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from uop.compiler.rewriting.rewrite import Fired, unobserved
-from uop.compiler.stages.rangeify.lower import unsigned
-from uop.compiler.validity import TRUE, Masked, Validity, absent, both, expand, full, only_where
+from uop.compiler.stages.rangeify.lower import bits_as, unsigned
+from uop.compiler.validity import TRUE, Masked, Validity, absent, along, both, full, only_where
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, GetTupleArg, ParamArg, ReduceArg, arg_of
 from uop.spec.conditions.labels import CALLIFY_TARGET
 from uop.spec.dtype import dtypes
@@ -51,10 +51,6 @@ class Step:
     targets: Mapping[UOp, UOp]
     """The new version of each buffer that it writes, in the order of a TUPLE."""
 
-    @property
-    def is_call(self) -> bool:
-        return self.body.op is not Op.TUPLE
-
 
 def placeholder(leaf: UOp, slot: int | None = None, space: AddrSpace | None = None) -> UOp:
     """The PARAM of a buffer's contents, or of its memory, by default in its own slot."""
@@ -68,17 +64,16 @@ def placeholder(leaf: UOp, slot: int | None = None, space: AddrSpace | None = No
 def called(values: Iterable[UOp]) -> tuple[UOp, tuple[UOp, ...]]:
     """The body of a FUNCTION that computes values, and the versions that are its arguments."""
     body = UOp(Op.TUPLE, *values)
-    read = sorted({u for u in body.toposort() if u.op is Op.PARAM}, key=_slot_and_space)
+    read = sorted(
+        {u for u in body.toposort() if u.op is Op.PARAM},
+        key=lambda u: (slot_of(u), u.addrspace is not None),
+    )
     numbered: dict[UOp, UOp] = {}
     # The variables first, since sizes are computed from them.
     for version in sorted(read, key=is_variable, reverse=True):
         own = placeholder(version, read.index(version), version.addrspace)
         numbered[version] = own.with_src(s.substitute(numbered) for s in own.src)
     return body.substitute(numbered), tuple(read)
-
-
-def _slot_and_space(u: UOp) -> tuple[int, bool]:
-    return slot_of(u), u.addrspace is not None
 
 
 TEMPORARY = "temporary"
@@ -300,19 +295,13 @@ class Steps:
             split = self.validity.split(self.values[i])
             indices.append(split.value)
             if split.mask is not None:
-                rest = len(view.shape) - at - len(i.shape)
-                along = UOp(Op.RESHAPE, split.mask, dims((1,) * at + i.shape + (1,) * rest))
-                inside = both(inside, expand(along, view.shape))
+                inside = both(inside, along(split.mask, at, view.shape))
             at += len(i.shape)
         place = view.with_src([view.src[0], *indices])
         there = full(TRUE, value.shape) if inside is None else inside
-        old, new = value.dtype, value.dtype
-        if old.is_float:
-            new = unsigned(old)
-            value = UOp(Op.BITCAST, value, arg=DTypeArg(new))
-        value = put_back(place, UOp(Op.WHERE, there, value, const(0, new)))
-        value = UOp(Op.BITCAST, value, arg=DTypeArg(old)) if new is not old else value
-        return value, put_back(place, there)
+        bits = bits_as(value, unsigned(value.dtype) if value.dtype.is_float else value.dtype)
+        placed = put_back(place, UOp(Op.WHERE, there, bits, const(0, bits.dtype)))
+        return bits_as(placed, value.dtype), put_back(place, there)
 
     def _function(self, u: UOp) -> Sequence[UOp]:
         """The results of a FUNCTION in memory; its values where an element may be INVALID."""

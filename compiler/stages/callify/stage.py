@@ -6,7 +6,7 @@ they leave there. What a CALL reads is stored before it. A FUNCTION with the tag
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from uop.compiler.rewriting.rewrite import Fired, RuleSet, rewrite, rewrites, unobserved
 from uop.compiler.stages.callify.contents import CONTENTS, TEMPORARY, Step, Steps
@@ -33,7 +33,9 @@ def callify(root: UOp, fired: Fired = unobserved) -> UOp:
     if is_on_several(root):
         whole, plain = plain, on_single_devices(plain)
         fired(on_single_devices.__name__, whole, plain)
-    _reject_kernels(toposort([plain], _outside_kernels))
+    for u in toposort([plain], _outside_kernels):
+        if u.op in BELOW_THE_GRAPH:
+            raise UnsupportedError(f"callify: {u.op.name} in a tensor graph")
     returned = [u for u in written(plain) if u.tag != TEMPORARY]
     return _Ordered(Steps(rewrite(plain, DEVICE_VIEWS, fired), returned, fired)).sink()
 
@@ -71,12 +73,6 @@ def _outside_kernels(u: UOp) -> Sequence[UOp]:
     return u.src[1:] if u.op is Op.CALL else u.src
 
 
-def _reject_kernels(order: Iterable[UOp]) -> None:
-    for u in order:
-        if u.op in BELOW_THE_GRAPH:
-            raise UnsupportedError(f"callify: {u.op.name} in a tensor graph")
-
-
 class _Ordered:
     """Writes steps as a graph: each buffer is AFTER what must run before its access."""
 
@@ -101,7 +97,7 @@ class _Ordered:
 
     def _add(self, step: Step) -> None:
         read = [self._buffer_of.get(v, v) for v in step.arguments]
-        if step.is_call:
+        if step.body.op is not Op.TUPLE:
             arguments = [self._after(b, [*self._waits(b, b in step.targets)]) for b in read]
             call = UOp(Op.CALL, step.body, *arguments)
             effects = dict.fromkeys(step.targets, call)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Mapping
+from functools import partial, reduce
 from typing import NamedTuple, cast
 
 from uop.compiler.loops import ONE, ZERO
@@ -33,95 +34,6 @@ from uop.spec.uop import UOp, const, dims, index_const
 Index = tuple[UOp, ...]
 
 
-class Indices:
-    """The indices of one kernel, simplified, and its RANGEs."""
-
-    def __init__(self, simplify: Rewriter) -> None:
-        self.simplify = simplify
-        self._flat: dict[tuple[Index, Sizes], UOp] = {}
-        self._ranges = 0
-
-    def size(self, dim: int | UOp) -> UOp:
-        """A size as an index: a constant, or computed from variables."""
-        return self.simplify(dim) if isinstance(dim, UOp) else index_const(dim)
-
-    def offsets(self, operand: UOp) -> list[UOp]:
-        """The sizes in a shape or offset operand."""
-        return [self.simplify(dim) for dim in operand.src]
-
-    def product(self, shape: Sizes) -> UOp:
-        """The number of elements of a shape."""
-        numbers = math.prod(dim for dim in shape if isinstance(dim, int))
-        total = index_const(numbers)
-        for dim in shape:
-            if isinstance(dim, UOp):
-                total = self.alu(Op.MUL, total, dim)
-        return total
-
-    def divisor(self, dim: int | UOp) -> UOp:
-        """A size to divide by, at least 1: an outer loop may divide although an inner one never
-        runs.
-        """
-        return self.alu(Op.MAX, self.size(dim), index_const(1))
-
-    def range(self, bound: int | UOp, axis_type: AxisType) -> UOp:
-        """A new RANGE; the constant 0 for a loop of one iteration."""
-        number = self.size(bound)
-        if number is ONE:
-            return ZERO
-        self._ranges += 1
-        return UOp(Op.RANGE, number, arg=RangeArg(self._ranges - 1, axis_type))
-
-    def flat(self, at: Index, shape: Sizes) -> UOp:
-        """The row-major position of an index. In an empty shape it is the counter of a loop that
-        never runs.
-        """
-        if 0 in shape:
-            return at[shape.index(0)]
-        if (at, shape) not in self._flat:
-            position = ZERO
-            for i, dim in zip(at, shape, strict=True):
-                if position is not ZERO and dim != 1:
-                    position = self.alu(Op.MUL, position, self.size(dim))
-                if i is not ZERO:
-                    position = i if position is ZERO else self.alu(Op.ADD, position, i)
-            self._flat[at, shape] = position
-        return self._flat[at, shape]
-
-    def unflat(self, position: UOp, shape: Sizes) -> Index:
-        """The index at a row-major position."""
-        at, below = [], ONE
-        for axis in reversed(range(len(shape))):
-            digit, divisor = self.alu(Op.IDIV, position, below), self.divisor(shape[axis])
-            # The first digit is the whole quotient, which the simplifier knows of numbers alone.
-            if axis or divisor.op is Op.CONST:
-                digit = ZERO if divisor is ONE else self.alu(Op.MOD, digit, divisor)
-            at.append(digit)
-            below = self.alu(Op.MUL, below, divisor)
-        return tuple(reversed(at))
-
-    def alu(self, op: Op, *src: UOp) -> UOp:
-        """An op on indices or conditions, simplified."""
-        return self.simplify(UOp(op, *src))
-
-    def reshaped(self, at: Index, shape: Sizes, to: Sizes) -> Index:
-        """An index in another shape. Equal leading dimensions need no arithmetic."""
-        wide = [i for i, dim in zip(at, shape, strict=True) if dim != 1]
-        if [d for d in shape if d != 1] == [d for d in to if d != 1]:
-            rest = iter(wide)
-            return tuple(ZERO if dim == 1 else next(rest) for dim in to)
-        same = 0
-        while same < min(len(shape), len(to)) and shape[same] == to[same]:
-            same += 1
-        return at[:same] + self.unflat(self.flat(at[same:], shape[same:]), to[same:])
-
-    def both(self, a: UOp | None, b: UOp | None) -> UOp | None:
-        """AND of two conditions; None is true."""
-        if a is None or b is None:
-            return b if a is None else a
-        return self.alu(Op.AND, a, b)
-
-
 class Element(NamedTuple):
     """One element of a tensor; it is read only where the gate is true (None: always).
 
@@ -147,7 +59,7 @@ class _Started(NamedTuple):
     steps: Steps
 
 
-class Lowering(Indices):
+class Lowering:
     """Lowers one kernel: holds its PARAMs, its RANGEs, and a cache of lowered elements.
 
     A tensor is read from the buffer that `stored` returns for it; one without a buffer is computed.
@@ -158,8 +70,9 @@ class Lowering(Indices):
     def __init__(
         self, stored: Callable[[UOp], UOp | None], simplify: Rewriter, fired: Fired = unobserved
     ) -> None:
-        super().__init__(simplify)
-        self._fired = fired
+        self.simplify, self._fired = simplify, fired
+        self._flat: dict[tuple[Index, Sizes], UOp] = {}
+        self._ranges = 0
         self.buffers: list[UOp] = []
         self._stored = stored
         self._params: dict[UOp, UOp] = {}
@@ -391,11 +304,9 @@ class Lowering(Indices):
         ratio = index_const(source.dtype.itemsize // new.itemsize)
         at = (*e.at[:-1], self.alu(Op.IDIV, e.at[-1], ratio))
         value = yield Element(source, at, e.gate)
-        bits = UOp(Op.BITCAST, value, arg=DTypeArg(wide)) if value.dtype is not wide else value
         part = self.alu(Op.MUL, self.alu(Op.MOD, e.at[-1], ratio), index_const(narrow.bits))
-        shifted = UOp(Op.SHR, bits, UOp(Op.CAST, part, arg=DTypeArg(wide)))
-        result = UOp(Op.CAST, shifted, arg=DTypeArg(narrow))
-        return result if new is narrow else UOp(Op.BITCAST, result, arg=DTypeArg(new))
+        shifted = UOp(Op.SHR, bits_as(value, wide), UOp(Op.CAST, part, arg=DTypeArg(wide)))
+        return bits_as(UOp(Op.CAST, shifted, arg=DTypeArg(narrow)), new)
 
     def _bytes_in(self, e: Element) -> Steps:
         """BITCAST to a wider dtype: the bits of several elements, little-endian."""
@@ -403,21 +314,93 @@ class Lowering(Indices):
         wide, narrow = unsigned(new), unsigned(source.dtype)
         ratio = new.itemsize // source.dtype.itemsize
         first = self.alu(Op.MUL, e.at[-1], index_const(ratio))
-        result: UOp | None = None
+        parts = []
         for k in range(ratio):
             at = (*e.at[:-1], self.alu(Op.ADD, first, index_const(k)))
             value = yield Element(source, at, e.gate)
-            bits = (
-                UOp(Op.BITCAST, value, arg=DTypeArg(narrow)) if value.dtype is not narrow else value
-            )
-            part = UOp(Op.CAST, bits, arg=DTypeArg(wide))
-            shifted = UOp(Op.SHL, part, const(k * narrow.bits, wide)) if k else part
-            result = shifted if result is None else UOp(Op.OR, result, shifted)
-        return (
-            cast(UOp, result)
-            if new is wide
-            else UOp(Op.BITCAST, cast(UOp, result), arg=DTypeArg(new))
-        )
+            part = UOp(Op.CAST, bits_as(value, narrow), arg=DTypeArg(wide))
+            parts.append(UOp(Op.SHL, part, const(k * narrow.bits, wide)) if k else part)
+        return bits_as(reduce(partial(UOp, Op.OR), parts), new)
+
+    def size(self, dim: int | UOp) -> UOp:
+        """A size as an index: a constant, or computed from variables."""
+        return self.simplify(dim) if isinstance(dim, UOp) else index_const(dim)
+
+    def offsets(self, operand: UOp) -> list[UOp]:
+        """The sizes in a shape or offset operand."""
+        return [self.simplify(dim) for dim in operand.src]
+
+    def product(self, shape: Sizes) -> UOp:
+        """The number of elements of a shape."""
+        numbers = math.prod(dim for dim in shape if isinstance(dim, int))
+        total = index_const(numbers)
+        for dim in shape:
+            if isinstance(dim, UOp):
+                total = self.alu(Op.MUL, total, dim)
+        return total
+
+    def divisor(self, dim: int | UOp) -> UOp:
+        """A size to divide by, at least 1: an outer loop may divide although an inner one never
+        runs.
+        """
+        return self.alu(Op.MAX, self.size(dim), index_const(1))
+
+    def range(self, bound: int | UOp, axis_type: AxisType) -> UOp:
+        """A new RANGE; the constant 0 for a loop of one iteration."""
+        number = self.size(bound)
+        if number is ONE:
+            return ZERO
+        self._ranges += 1
+        return UOp(Op.RANGE, number, arg=RangeArg(self._ranges - 1, axis_type))
+
+    def flat(self, at: Index, shape: Sizes) -> UOp:
+        """The row-major position of an index. In an empty shape it is the counter of a loop that
+        never runs.
+        """
+        if 0 in shape:
+            return at[shape.index(0)]
+        if (at, shape) not in self._flat:
+            position = ZERO
+            for i, dim in zip(at, shape, strict=True):
+                if position is not ZERO and dim != 1:
+                    position = self.alu(Op.MUL, position, self.size(dim))
+                if i is not ZERO:
+                    position = i if position is ZERO else self.alu(Op.ADD, position, i)
+            self._flat[at, shape] = position
+        return self._flat[at, shape]
+
+    def unflat(self, position: UOp, shape: Sizes) -> Index:
+        """The index at a row-major position."""
+        at, below = [], ONE
+        for axis in reversed(range(len(shape))):
+            digit, divisor = self.alu(Op.IDIV, position, below), self.divisor(shape[axis])
+            # The first digit is the whole quotient, which the simplifier knows of numbers alone.
+            if axis or divisor.op is Op.CONST:
+                digit = ZERO if divisor is ONE else self.alu(Op.MOD, digit, divisor)
+            at.append(digit)
+            below = self.alu(Op.MUL, below, divisor)
+        return tuple(reversed(at))
+
+    def alu(self, op: Op, *src: UOp) -> UOp:
+        """An op on indices or conditions, simplified."""
+        return self.simplify(UOp(op, *src))
+
+    def reshaped(self, at: Index, shape: Sizes, to: Sizes) -> Index:
+        """An index in another shape. Equal leading dimensions need no arithmetic."""
+        wide = [i for i, dim in zip(at, shape, strict=True) if dim != 1]
+        if [d for d in shape if d != 1] == [d for d in to if d != 1]:
+            rest = iter(wide)
+            return tuple(ZERO if dim == 1 else next(rest) for dim in to)
+        same = 0
+        while same < min(len(shape), len(to)) and shape[same] == to[same]:
+            same += 1
+        return at[:same] + self.unflat(self.flat(at[same:], shape[same:]), to[same:])
+
+    def both(self, a: UOp | None, b: UOp | None) -> UOp | None:
+        """AND of two conditions; None is true."""
+        if a is None or b is None:
+            return b if a is None else a
+        return self.alu(Op.AND, a, b)
 
 
 def broadcast_index(at: Index, shape: Sizes) -> Index:
@@ -426,6 +409,11 @@ def broadcast_index(at: Index, shape: Sizes) -> Index:
     if 1 not in shape:
         return aligned
     return tuple(ZERO if dim == 1 else i for i, dim in zip(aligned, shape, strict=True))
+
+
+def bits_as(value: UOp, dtype: DType) -> UOp:
+    """The bits of a value as a dtype of the same size."""
+    return value if value.dtype is dtype else UOp(Op.BITCAST, value, arg=DTypeArg(dtype))
 
 
 def unsigned(dtype: DType) -> DType:

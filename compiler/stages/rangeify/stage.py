@@ -204,16 +204,14 @@ def _with_variables(body: UOp, buffers: Sequence[UOp]) -> tuple[UOp, list[UOp]]:
 
 
 def _passed(argument: UOp) -> UOp:
-    """An argument of a kernel: a size, or the BUFFER of a location."""
-    return argument if is_size(argument) else _buffer_of(base_of(argument))
-
-
-def _buffer_of(argument: UOp) -> UOp:
-    """The BUFFER of an input, since kernels read memory."""
-    if argument.op is not Op.PARAM:
+    """An argument of a kernel: a size, or the BUFFER of a location, since kernels read memory."""
+    if is_size(argument):
         return argument
-    arg = arg_of(argument, ParamArg)
-    return UOp(Op.BUFFER, *argument.src, arg=BufferArg(arg.slot, arg.dtype, arg.device))
+    base = base_of(argument)
+    if base.op is not Op.PARAM:
+        return base
+    arg = arg_of(base, ParamArg)
+    return UOp(Op.BUFFER, *base.src, arg=BufferArg(arg.slot, arg.dtype, arg.device))
 
 
 STAGE = rewriting(rangeify, RANGED, (*BLOCKS.names, *LOWER, *SIMPLIFY.names))

@@ -239,19 +239,13 @@ def numbers(linear: UOp) -> tuple[UOp, ...]:
 @kept_with_root
 def written_params(linear: UOp) -> frozenset[UOp]:
     """The PARAMs of a kernel that it writes to."""
-    bases = (_base(u.src[0]) for u in linear.src if u.declaration.is_write)
+    bases = (base_of(u.src[0]) for u in linear.src if u.declaration.is_write)
     return frozenset(base for base in bases if base.op is Op.PARAM)
 
 
 def written_slots(linear: UOp) -> list[int]:
     """The slots of these PARAMs in their order."""
     return sorted(map(slot_of, written_params(linear)))
-
-
-def _base(place: UOp) -> UOp:
-    while place.op in (Op.INDEX, Op.AFTER):
-        place = place.src[0]
-    return place
 
 
 def _pointer(u: UOp, dialect: Dialect) -> str:
