@@ -136,8 +136,6 @@ def _nested(ranges: Sequence[UOp], replaced: Mapping[UOp, UOp]) -> list[UOp]:
 
 
 ZERO = index_const(0)
-
-
 ONE = index_const(1)
 
 

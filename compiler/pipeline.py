@@ -37,25 +37,11 @@ Observe = Callable[[str, str, UOp, UOp], None]
 stage as a whole.
 """
 
-
+STAGES = [CALLIFY, RANGEIFY, OPTIMIZE, EXPAND, SELECT, LINEARIZE, PLAN, RENDER]
+"""The stages in their order."""
 ON_GRAPHS = ("rangeify", "optimize", "expand", "select")
 """The stages whose kernels are graphs."""
-
 TARGETS: dict[str, Target] = {target.name: target for target in (OPENCL, CUDA, CUDA_HOST)}
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Collect no garbage inside. A collection looks at every node that is alive, again and again
-    while a program grows, and a compile leaves hardly any cycles to find.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def compile(
@@ -175,5 +161,15 @@ def add_stage(stage: Stage, before: str) -> None:
     STAGES.insert(names.index(before), stage)
 
 
-STAGES = [CALLIFY, RANGEIFY, OPTIMIZE, EXPAND, SELECT, LINEARIZE, PLAN, RENDER]
-"""The stages in their order."""
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Collect no garbage inside. A collection looks at every node that is alive, again and again
+    while a program grows, and a compile leaves hardly any cycles to find.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

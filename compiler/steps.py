@@ -164,6 +164,7 @@ def _host_step(body: UOp, buffers: tuple[int, ...]) -> HostStep:
 
 Array = NDArray[Any]
 
+
 LAUNCHED = (*reversed(OVER_ALL), *reversed(IN_GROUP))
 """The SPECIALs in the order in which a launch counts: the last one fastest."""
 MOST_GROUPS = 16

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from uop.compiler.loops import axes, type_of
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.cuda import nvrtc_compile
-from uop.compiler.stages.optimize.stage import ALONG_K, place_in_columns, place_in_rows
+from uop.compiler.stages.optimize.matrix import ALONG_K, place_in_columns, place_in_rows
 from uop.compiler.stages.select.stage import select
 from uop.compiler.targets.cuda import CUDA
 from uop.conformance.judging.compare import compare

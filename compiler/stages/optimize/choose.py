@@ -33,50 +33,28 @@ from uop.spec.uop import UOp
 
 FEW = 4
 """The steps of a long inner loop that are written out inside a tile."""
-
-
 SHORT = 8
 """The most iterations of an inner loop that is written out inside vectors."""
-
-
 LITTLE = 1 << 15
 """A kernel of fewer iterations is not optimized."""
-
-
 ACCUMULATORS = 4
 """The accumulators of a fold along its vectors: an addition takes as many cycles."""
-
-
 SPILLED = 2
 """A tile with converted inputs may have accumulators for so many times the registers. A tile of
 half the registers, with room for inputs and products, would convert its inputs more often.
 """
-
-
 LINE = 64
 """The bytes of a line of a cache."""
-
-
 ROWS = 8
 """The most rows of a tile of accumulators."""
-
-
 BUSY = 128
 """The groups that keep a device busy."""
-
-
 SIDES = ((8, 16), (4, 16), (4, 8), (2, 8))
 """The possible sides of a tile: outputs per work item along it, and work items along it."""
-
-
 DEEP = 8
 """The depth of a tile along its fold."""
-
-
 SHARING = 256
 """The most work items that share a fold."""
-
-
 WASTE = 8
 """A loop of n iterations is lengthened by at most n divided by this."""
 

@@ -46,38 +46,20 @@ WITHIN = (AxisType.UNROLL, AxisType.LOCAL, AxisType.UPCAST, AxisType.WARP)
 """The axes of a tile, in their order in LOCAL memory: neighbours are read at once, by one work item
 as a vector, or by the lanes of a warp as fragments.
 """
-
-
 SERIAL = (AxisType.LOOP, *FOLDED)
-
-
 MOST_BYTES = 32 << 10
 """The LOCAL memory that every device has: OpenCL requires it."""
-
-
 MOST_COPIES = 16
 """The most elements of a tile that a work item copies: it holds them in registers."""
-
-
 ROW = 4
 """The most neighbours that a work item copies."""
-
-
 COPY_TILE = "copy_tile_to_local"
-
-
 ALONG = (AxisType.REDUCE, AxisType.UNROLL)
 """The axes of a row."""
-
-
 AROUND = (AxisType.GLOBAL, AxisType.THREAD, AxisType.UPCAST)
 """The other axes of a kernel with such rows, which uses no groups."""
-
-
 MOST_ROW_BYTES = 16 << 10
 """The most bytes of the stored rows: half of the first-level cache, which they are read from."""
-
-
 KEEP_ROW = "keep_row"
 
 

@@ -6,18 +6,13 @@ sequence, `chosen` chooses one for a large kernel.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Sequence
 
 from uop.compiler.loops import (
     FOLDED,
     ITEMS,
     axes,
-    grouped,
     id_of,
-    in_loops,
     nest_of,
     numbered,
     ranged,
@@ -29,11 +24,11 @@ from uop.compiler.rewriting.rewrite import Fired, Rewriter, RuleSet, rewrites, u
 from uop.compiler.rewriting.simplify import SIMPLIFY, fits
 from uop.compiler.stages.optimize.choose import chosen
 from uop.compiler.stages.optimize.local import COPY_TILE, KEEP_ROW, with_rows, with_tiles
+from uop.compiler.stages.optimize.matrix import instruction, onto, product_over
 from uop.compiler.stages.stage import Sequences, Stage, about
 from uop.compiler.targets.target import Target
 from uop.compiler.validity import neutral, only_where
-from uop.spec.args import AxisType, DTypeArg, RangeArg, ReduceArg, WmmaArg, arg_of
-from uop.spec.dtype import dtypes
+from uop.spec.args import AxisType, RangeArg, ReduceArg, arg_of
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import kernel_calls
 from uop.spec.kernel.forms import OPTIMIZED, open_ranges
@@ -48,10 +43,8 @@ from uop.spec.kernel.optimization import (
     Swap,
     illegal,
 )
-from uop.spec.ops.codegen import WARP, fragment_shapes
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import variables_of
-from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, index_const
 from uop.spec.walk import outside_bodies, rebuild
 
@@ -237,137 +230,6 @@ def _axis(order: Sequence[UOp], axis: int, label: str, opt: Optimization) -> UOp
     if not 0 <= axis < len(order):
         raise illegal(label, str(opt), f"{len(order)} axes")
     return order[axis]
-
-
-# The optimization TC: a sum of products as matrix instructions of a warp (D-098).
-
-WORD = 4
-"""Bytes of a register, which holds neighbours along k."""
-
-
-ALONG_K: Mapping[int, tuple[int, ...]] = {2: (8, 16), 1: (32,)}
-"""The sizes along k of the instructions m16n8, by the item size of a factor."""
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """A fold over k of the products of A, which depends on i and k, and B, which on j and k."""
-
-    fold: UOp
-    a: UOp
-    b: UOp
-    i: UOp
-    j: UOp
-    k: UOp
-
-
-def product_over(body: UOp, k: UOp) -> Product | None:
-    """The sum of products over an axis, if the kernel has one fold and one STORE; else None."""
-    order = body.toposort()
-    folds = [u for u in order if u.op is Op.REDUCE]
-    if len(folds) != 1 or sum(u.op is Op.STORE for u in order) != 1:
-        return None
-    (fold,) = folds
-    is_sum = arg_of(fold, ReduceArg).op is Op.ADD and fold.src[0].op is Op.MUL
-    if not is_sum or fold.src[1:] != (k,):
-        return None
-    a, b = (_factor(s) for s in fold.src[0].src)
-    if a is None or b is None or a.dtype is not b.dtype:
-        return None
-    inside = open_ranges(order)
-    rows, columns = inside[a] - inside[b], inside[b] - inside[a]
-    if k not in inside[a] & inside[b] or (len(rows), len(columns)) != (1, 1):
-        return None
-    return Product(fold, a, b, next(iter(rows)), next(iter(columns)), k)
-
-
-def instruction(shape: str, product: Product) -> WmmaArg | None:
-    """The instruction of a shape such as m16n8k16, if its sizes divide the axes; else None."""
-    match = re.fullmatch(r"m16n8k(\d+)", shape)
-    if match is None or int(match[1]) not in ALONG_K.get(product.a.dtype.itemsize, ()):
-        return None
-    arg = WmmaArg(16, 8, int(match[1]), product.a.dtype, product.fold.dtype)
-    sizes = ((product.i, arg.m), (product.j, arg.n), (product.k, arg.k))
-    whole = all((bound := int_value(r.src[0])) is not None and bound % n == 0 for r, n in sizes)
-    return arg if whole and arg.dtype_out is dtypes.float32 else None
-
-
-def onto(body: UOp, product: Product, arg: WmmaArg) -> UOp:
-    """Tile the body: a warp for each tile of outputs, a loop over the tiles of k."""
-    order = axes(body)
-    fresh = 1 + max(map(id_of, order))
-    i, j, k = (_tiles(r, size, fresh + n) for n, (r, size) in enumerate(
-        ((product.i, arg.m), (product.j, arg.n), (product.k, arg.k))))  # fmt: skip
-    lane = ranged(index_const(WARP), fresh + 3, AxisType.WARP)
-    fold = _folded(product, arg, (i, j, k), lane)
-    (store,) = (u for u in body.toposort() if u.op is Op.STORE)
-    stores = []
-    for e in range(arg.m * arg.n // WARP):
-        row, column = place_in_rows(lane, e, 2)
-        new = {product.fold: UOp(Op.INDEX, fold, index_const(e)),
-               product.i: _within(i, arg.m, row), product.j: _within(j, arg.n, column)}  # fmt: skip
-        stores.append(store.substitute(new))
-    tiles = {product.i: i, product.j: j, product.k: k}
-    outputs = nest_of(body, product.i)
-    effect = in_loops(grouped(stores), [*(tiles.get(r, r) for r in reversed(outputs)), lane])
-    last = max(order.index(r) for r in outputs)
-    now = [tiles.get(r, r) for r in order]
-    return numbered(UOp(Op.SINK, effect), [*now[: last + 1], lane, *now[last + 1 :]])
-
-
-def place_in_rows(lane: UOp, e: int, run: int) -> tuple[UOp, UOp]:
-    """Row and column of element e of a lane in A, or with a run of 2 in acc."""
-    row = UOp(Op.ADD, UOp(Op.IDIV, lane, index_const(4)), index_const(8 * (e // run % 2)))
-    return row, _along(lane, e % run + 4 * run * (e // (2 * run)), run)
-
-
-def place_in_columns(lane: UOp, e: int, run: int) -> tuple[UOp, UOp]:
-    """Row and column of element e of a lane in B."""
-    column = UOp(Op.IDIV, lane, index_const(4))
-    return _along(lane, e % run + 4 * run * (e // run), run), column
-
-
-def _along(lane: UOp, offset: int, run: int) -> UOp:
-    first = UOp(Op.MUL, UOp(Op.MOD, lane, index_const(4)), index_const(run))
-    return UOp(Op.ADD, first, index_const(offset))
-
-
-def _run(arg: WmmaArg) -> int:
-    return WORD // arg.dtype_in.itemsize
-
-
-def _factor(u: UOp) -> UOp | None:
-    """The operand of the CAST of a factor, if products of two are exact in the dtype of the sum."""
-    if u.op is not Op.CAST or not u.src[0].dtype.is_float or not u.dtype.is_float:
-        return None
-    is_exact = arg_of(u, DTypeArg).dtype.format.holds_products_of(u.src[0].dtype.format)
-    return u.src[0] if is_exact else None
-
-
-def _tiles(r: UOp, size: int, id: int) -> UOp:
-    return ranged(index_const(cast(int, int_value(r.src[0])) // size), id, type_of(r))
-
-
-def _within(tile: UOp, size: int, place: UOp) -> UOp:
-    return UOp(Op.ADD, UOp(Op.MUL, tile, index_const(size)), place)
-
-
-def _folded(product: Product, arg: WmmaArg, tiles: tuple[UOp, UOp, UOp], lane: UOp) -> UOp:
-    """The tile of outputs as its fragments: WMMA summed over the tiles of k."""
-    i, j, k = tiles
-    shapes = cast("tuple[Shape, ...]", fragment_shapes(arg))
-    a, b = [], []
-    for e in range(shapes[0][0]):
-        row, along = place_in_rows(lane, e, _run(arg))
-        new = {product.i: _within(i, arg.m, row), product.k: _within(k, arg.k, along)}
-        a.append(product.a.substitute(new))
-    for e in range(shapes[1][0]):
-        along, column = place_in_columns(lane, e, _run(arg))
-        new = {product.j: _within(j, arg.n, column), product.k: _within(k, arg.k, along)}
-        b.append(product.b.substitute(new))
-    nothing = UOp(Op.STACK, *[const(0, arg.dtype_out)] * shapes[2][0])
-    part = UOp(Op.WMMA, UOp(Op.STACK, *a), UOp(Op.STACK, *b), nothing, arg=arg)
-    return UOp(Op.REDUCE, part, k, arg=ReduceArg(Op.ADD))
 
 
 STAGE = Stage(

@@ -443,8 +443,6 @@ RULES: Mapping[Op, Rule] = {
     **dict.fromkeys(ELEMENTWISE, Lowering.compute_on_elements),
 }
 """The rule by which an element of each op is lowered."""
-
-
 LOWER = tuple(
     dict.fromkeys(
         rule.__name__

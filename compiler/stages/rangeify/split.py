@@ -43,7 +43,10 @@ from uop.spec.walk import toposort
 SYMBOLIC = 64
 """The number that a size which depends on variables counts as."""
 
+
 Axes = frozenset[int]
+
+
 NONE: Axes = frozenset()
 
 
