@@ -49,9 +49,7 @@ RunResults = list[Output] | UopError
 """The result of each run, or the error of the job."""
 
 
-def run_many(
-    jobs: Sequence[Job], kernels: int = KERNELS, device: Device | None = None
-) -> list[RunResults]:
+def run_many(jobs: Sequence[Job], device: Device | None = None) -> list[RunResults]:
     """Run jobs; an error of one does not affect the others.
 
     Jobs of a target in C share sources, except those with variables or with steps on the host.
@@ -74,7 +72,7 @@ def run_many(
         elif not (isinstance(program.target, CTarget) and program.is_one_source):
             outcomes.setdefault(number, _alone(job, device))
     fitting = [number for number in range(len(jobs)) if number not in outcomes]
-    for chosen in _sources(jobs, fitting, kernels):
+    for chosen in _sources(jobs, fitting):
         outcomes.update(_bisected(jobs, chosen, device))
     return [outcomes[number] for number in range(len(jobs))]
 
@@ -93,7 +91,7 @@ def _alone(job: Job, device: Device | None) -> RunResults:
         return error
 
 
-def _sources(jobs: Sequence[Job], numbers: Sequence[int], kernels: int) -> Iterator[list[int]]:
+def _sources(jobs: Sequence[Job], numbers: Sequence[int]) -> Iterator[list[int]]:
     """Group the jobs by target, and those on several devices; as many as fit into one source."""
     programs = {n: jobs[n].program.executable for n in numbers}
     kind_of = {n: (program.target, len(program.devices) > 1) for n, program in programs.items()}
@@ -102,7 +100,7 @@ def _sources(jobs: Sequence[Job], numbers: Sequence[int], kernels: int) -> Itera
         count = 0
         for n in (n for n in numbers if kind_of[n] == kind):
             program = jobs[n].program.executable
-            if chosen and count + len(program.kernels) > kernels:
+            if chosen and count + len(program.kernels) > KERNELS:
                 yield chosen
                 chosen, count = [], 0
             chosen.append(n)

@@ -245,7 +245,7 @@ class OpenCLDevice(Runs):
     def launch(self, built: Built, launch: Launch, held: Sequence[Any]) -> None:
         if not all(launch.groups):
             return
-        check_group(launch, self.most_items, self.name)
+        check_group(launch, int(self.context.devices[0].max_work_group_size), self.name)
         kernel = built.kernel(launch.kernel)
         size = tuple(g * n for g, n in zip(launch.groups, launch.local_size, strict=True))
         with self._reported():
@@ -298,11 +298,6 @@ class OpenCLDevice(Runs):
 
     def imported(self, data: Any) -> Any:
         return np.from_dlpack(data)
-
-    @property
-    def most_items(self) -> int:
-        """The most work items of a group."""
-        return int(self.context.devices[0].max_work_group_size)
 
     @property
     def _is_host(self) -> bool:

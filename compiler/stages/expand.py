@@ -18,7 +18,7 @@ from typing import cast
 from uop.compiler.loops import counting, id_of, type_of
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.rewrite import Fired, unobserved
-from uop.compiler.stages.stage import rewriting
+from uop.compiler.stages.stage import Stage
 from uop.compiler.validity import expand as broadcast
 from uop.compiler.validity import identity
 from uop.spec.args import AxisType, ReduceArg, arg_of
@@ -200,4 +200,4 @@ def _common(*values: UOp) -> Shape:
     return cast(Shape, broadcast_shapes(*(v.shape for v in values)))
 
 
-STAGE = rewriting(expand, FORM, RULES)
+STAGE = Stage("expand", lambda u, _, fired: expand(u, fired), lambda _: FORM, lambda _: RULES)

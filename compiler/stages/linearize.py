@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from uop.compiler.rewriting.rewrite import Fired, unobserved
 from uop.compiler.stages.entry.scalars import scalarize
-from uop.compiler.stages.stage import rewriting
+from uop.compiler.stages.stage import Stage
 from uop.spec.errors import PassError
 from uop.spec.graph import kernels
 from uop.spec.kernel.forms import LINEARIZED, effects_of_loops, open_ranges
@@ -12,7 +11,7 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 
-def linearize(root: UOp, fired: Fired = unobserved) -> UOp:
+def linearize(root: UOp) -> UOp:
     """Make each SINK of a CALL a LINEAR; a LINEAR with vectors is rewritten to scalars."""
     return root.substitute(
         {
@@ -74,4 +73,4 @@ def _flattened(blocks: dict[UOp | None, list[UOp]]) -> list[UOp]:
     return result
 
 
-STAGE = rewriting(linearize, LINEARIZED)
+STAGE = Stage("linearize", lambda u, *_: linearize(u), lambda _: LINEARIZED)

@@ -9,9 +9,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from uop.compiler.rewriting.rewrite import Fired, unobserved
 from uop.compiler.stages.callify.contents import TEMPORARY
-from uop.compiler.stages.stage import rewriting
+from uop.compiler.stages.stage import Stage
 from uop.spec.dtype import DType
 from uop.spec.errors import PassError
 from uop.spec.graph import base_of, calls, written_by
@@ -32,7 +31,7 @@ class Lifetime:
     last: int
 
 
-def plan(root: UOp, fired: Fired = unobserved) -> UOp:
+def plan(root: UOp) -> UOp:
     """Replace temporaries so that the kernels need fewer BUFFERs."""
     order = calls(root)
     places = shared(lifetimes(order))
@@ -111,4 +110,4 @@ def check_shared(calls: Sequence[UOp], places: dict[UOp, UOp]) -> None:
             holds[places[buffer]] = buffer
 
 
-STAGE = rewriting(plan, PLANNED)
+STAGE = Stage("plan", lambda u, *_: plan(u), lambda _: PLANNED)

@@ -36,18 +36,9 @@ class Stage:
     form: Callable[[Setting], Form]
     rules: Callable[[Target], Sequence[str]] = lambda _: ()
     """The names of its rules."""
-    about: str = ""
-    """Its purpose, in one sentence."""
 
-
-def rewriting(run: Callable[[UOp, Fired], UOp], form: Form, rules: Sequence[str] = ()) -> Stage:
-    """A stage that does not depend on the setting."""
-    return Stage(
-        form.stage, lambda u, _, fired: run(u, fired), lambda _: form, lambda _: rules, about(run)
-    )
-
-
-def about(run: Callable[..., UOp]) -> str:
-    """The first paragraph of the docstring of the module of a function."""
-    paragraph = (getdoc(getmodule(run)) or "").partition("\n\n")[0]
-    return " ".join(paragraph.partition(": ")[2].split())
+    @property
+    def about(self) -> str:
+        """Its purpose, in one sentence: the first one of its module."""
+        paragraph = (getdoc(getmodule(self.run)) or "").partition("\n\n")[0]
+        return " ".join(paragraph.partition(": ")[2].split())

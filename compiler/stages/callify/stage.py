@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from uop.compiler.rewriting.rewrite import Fired, RuleSet, rewrite, rewrites, unobserved
 from uop.compiler.stages.callify.contents import CONTENTS, TEMPORARY, Step, Steps
 from uop.compiler.stages.callify.devices import is_on_several, on_single_devices
-from uop.compiler.stages.stage import rewriting
+from uop.compiler.stages.stage import Stage
 from uop.spec.args import GetTupleArg
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import PRECOMPILED, all_inlined, written
@@ -128,4 +128,6 @@ class _Ordered:
         return UOp(Op.AFTER, buffer, *dict.fromkeys(effects)) if effects else buffer
 
 
-STAGE = rewriting(callify, CALLIFIED, RULES)
+STAGE = Stage(
+    "callify", lambda u, _, fired: callify(u, fired), lambda _: CALLIFIED, lambda _: RULES
+)

@@ -121,7 +121,8 @@ class _Kernel:
             return {along: self._vectors(along, 1 if rows else ACCUMULATORS)} | rows | few
         others = [loop for loop in others if loop is not along][:1] if inner else []
         # A register that is in memory in between is written once for several steps.
-        deep = {loop: FEW for loop in inner if others and len(inner) == 1 and _is_deep(loop)}
+        is_deep = len(inner) == 1 and inner[0].bound > FEW and inner[0].bound % FEW == 0
+        deep = {inner[0]: FEW} if others and is_deep else {}
         accumulators = registers if deep else registers // 2
         accumulators = registers * SPILLED if self._converts else accumulators
         rows = _tile(others, ROWS, accumulators)
@@ -228,11 +229,6 @@ def loops_of(body: UOp) -> list[Loop]:
         for k, (r, bound) in enumerate(zip(found, bounds, strict=True))
         if bound is not None
     ]
-
-
-def _is_deep(loop: Loop) -> bool:
-    """Whether several steps of a loop may be written out."""
-    return loop.bound > FEW and loop.bound % FEW == 0
 
 
 def _tile(loops: Sequence[Loop], most: int, registers: int) -> dict[Loop, int]:

@@ -149,8 +149,9 @@ class _Copies:
             is_known = sum(v.op is Op.LOAD for v in nodes) == len(loads)
             if not is_known or len(folds) != 1 or folds[0] not in loops:
                 continue
-            within = tuple(sorted((r for r in used if type_of(r) in WITHIN), key=_depth))
-            tile = _Tile(loads, folds[0], within)
+            within = [r for r in used if type_of(r) in WITHIN]
+            within.sort(key=lambda r: (WITHIN.index(type_of(r)), id_of(r)))
+            tile = _Tile(loads, folds[0], tuple(within))
             sharing = count_of(r for r in self.items if r not in used)
             copies, rest = divmod(count_of(within), count_of(self.items))
             if sharing > 1 and copies and not rest and copies * len(loads) <= MOST_COPIES:
@@ -224,10 +225,6 @@ def _only_loops(order: Sequence[UOp], inside: Mapping[UOp, frozenset[UOp]]) -> s
 def _memory(tile: _Tile, slot: int) -> UOp:
     arg = BufferArg(slot, tile.loads[0].dtype, None, AddrSpace.LOCAL)
     return UOp(Op.BUFFER, dims((bound_of(tile.fold) * tile.size,)), arg=arg)
-
-
-def _depth(r: UOp) -> tuple[int, int]:
-    return WITHIN.index(type_of(r)), id_of(r)
 
 
 def _digits(number: UOp, counts: Sequence[int]) -> list[UOp]:

@@ -25,7 +25,7 @@ from uop.compiler.rewriting.simplify import SIMPLIFY, fits
 from uop.compiler.stages.optimize.choose import chosen
 from uop.compiler.stages.optimize.local import COPY_TILE, KEEP_ROW, with_rows, with_tiles
 from uop.compiler.stages.optimize.matrix import instruction, onto, product_over
-from uop.compiler.stages.stage import Sequences, Stage, about
+from uop.compiler.stages.stage import Sequences, Stage
 from uop.compiler.targets.target import Target
 from uop.compiler.validity import neutral, only_where
 from uop.spec.args import AxisType, RangeArg, ReduceArg, arg_of
@@ -239,5 +239,4 @@ STAGE = Stage(
     ),
     lambda _: OPTIMIZED,
     lambda _: (*OPTIMIZE.names, COPY_TILE, KEEP_ROW),
-    about(optimize),
 )

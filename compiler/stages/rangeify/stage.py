@@ -17,7 +17,7 @@ from uop.compiler.stages.callify.contents import TEMPORARY
 from uop.compiler.stages.rangeify.blocks import BLOCKS, in_blocks
 from uop.compiler.stages.rangeify.lower import LOWER, Lowering
 from uop.compiler.stages.rangeify.split import Kernel, split
-from uop.compiler.stages.stage import rewriting
+from uop.compiler.stages.stage import Stage
 from uop.compiler.validity import Validity
 from uop.spec.args import (
     AxisType,
@@ -214,4 +214,9 @@ def _passed(argument: UOp) -> UOp:
     return UOp(Op.BUFFER, *base.src, arg=BufferArg(arg.slot, arg.dtype, arg.device))
 
 
-STAGE = rewriting(rangeify, RANGED, (*BLOCKS.names, *LOWER, *SIMPLIFY.names))
+STAGE = Stage(
+    "rangeify",
+    lambda u, _, fired: rangeify(u, fired),
+    lambda _: RANGED,
+    lambda _: (*BLOCKS.names, *LOWER, *SIMPLIFY.names),
+)

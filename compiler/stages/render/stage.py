@@ -15,7 +15,7 @@ from uop.compiler.stages.render.grid import (
     specials,
 )
 from uop.compiler.stages.render.statements import local_memory, local_name, statements
-from uop.compiler.stages.stage import Stage, about
+from uop.compiler.stages.stage import Stage
 from uop.compiler.targets.cstyle import Dialect, c_type
 from uop.compiler.targets.prelude import used_helpers
 from uop.compiler.targets.target import Target
@@ -252,9 +252,4 @@ def _pointer(u: UOp, dialect: Dialect) -> str:
     return f"{dialect.pointer} {c_type(u.dtype)}*".lstrip()
 
 
-STAGE = Stage(
-    "render",
-    lambda u, setting, _: render(u, setting.target),
-    lambda _: RENDERED,
-    about=about(render),
-)
+STAGE = Stage("render", lambda u, setting, _: render(u, setting.target), lambda _: RENDERED)

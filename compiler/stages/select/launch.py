@@ -45,7 +45,9 @@ def launched(body: UOp, warp: int) -> UOp:
     around = {u.src[1] for u in order if u.op is Op.END and type_of(u.src[1]) is GROUP_REDUCE}
     shared = _shared_writes(order, folds)
     around -= set(shared)
-    inner = sorted((r for r in ranges if type_of(r) in ITEMS or r in around), key=_in_group)
+    inner = [r for r in ranges if type_of(r) in ITEMS or r in around]
+    # Lanes of a warp are neighbours in their group.
+    inner.sort(key=lambda r: (type_of(r) is AxisType.WARP, id_of(r)))
     if any(int_value(r.src[0]) == 0 for r in (*outer, *inner)):
         return _never(body, ranges)
     new: dict[UOp, UOp] = {}
@@ -60,11 +62,6 @@ def launched(body: UOp, warp: int) -> UOp:
             new |= _digits(within, each)
         new |= _digits(UOp(Op.IDIV, item, index_const(sharing)), inner)
     return _replaced(body, new) if new else body
-
-
-def _in_group(r: UOp) -> tuple[bool, int]:
-    """Lanes of a warp are neighbours in their group."""
-    return type_of(r) is AxisType.WARP, id_of(r)
 
 
 def is_work_item(r: UOp) -> bool:

@@ -16,7 +16,7 @@ from uop.compiler.rewriting.simplify import SIMPLIFY
 from uop.compiler.stages.optimize.local import in_registers, in_two_parts
 from uop.compiler.stages.select.launch import launched
 from uop.compiler.stages.select.vectors import in_vectors, with_neighbours
-from uop.compiler.stages.stage import Stage, about
+from uop.compiler.stages.stage import Stage
 from uop.compiler.targets.target import COPIES, Target
 from uop.spec.args import AddrSpace, DTypeArg
 from uop.spec.errors import IncompleteError
@@ -142,5 +142,4 @@ STAGE = Stage(
     lambda u, setting, fired: select(u, setting.target, fired),
     lambda setting: selected_for(setting.target),
     lambda target: (*OF_BODIES, *rules_for(target).names),
-    about(select),
 )
