@@ -13,6 +13,7 @@ from uop.spec.args import PadArg, PadFill, ReduceArg, arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape, identity_of, ops_of
+from uop.spec.shards import window
 from uop.spec.uop import UOp, const, dims
 from uop.spec.walk import toposort
 
@@ -93,7 +94,7 @@ def absent(like: UOp) -> UOp:
     """INVALID elements in the shape and dtype of a value: a PAD of no elements."""
     shape = like.shape
     start = dims(0 for _ in (1, *shape))
-    nothing = UOp(Op.SHRINK, full(const(0, like.dtype), (1, *shape)), start, dims((0, *shape)))
+    nothing = window(full(const(0, like.dtype), (1, *shape)), 0, 0, 0)
     return UOp(Op.RESHAPE, UOp(Op.PAD, nothing, start, dims((1, *shape))), dims(shape))
 
 
@@ -193,8 +194,7 @@ def _bitcast(u: UOp, masks: Masks) -> Masked:
     parts = UOp(Op.RESHAPE, mask, dims((*outer, count, ratio)))
     result: UOp | None = None
     for k in range(ratio):
-        offset = dims((*(0 for _ in outer), 0, k))
-        part = UOp(Op.SHRINK, parts, offset, dims((*outer, count, 1)))
+        part = window(parts, len(u.shape), k, 1)
         result = both(result, UOp(Op.RESHAPE, part, dims(u.shape)))
     return Masked(u, result)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from uop.compiler.loops import type_of
-from uop.compiler.rewriting.rewrite import RuleSet, rewrite, rewrites
 from uop.compiler.stages.entry.nests import is_in_every_item, is_parallel, split_nests
 from uop.compiler.stages.entry.scalars import flatten_memory, scalarize_graphs
 from uop.compiler.stages.select.launch import IN_WARP
@@ -15,22 +14,11 @@ from uop.spec.args import BufferArg
 from uop.spec.errors import PassError, RefusedError, UnsupportedError
 from uop.spec.extension import in_core_ops
 from uop.spec.graph import kernel_calls, kernels, slot_of
-from uop.spec.kernel.forms import (
-    BY_ITEMS,
-    ELEMENTWISE,
-    EXPANDED,
-    FORMS,
-    LINEARIZED,
-    LISTED,
-    ONE_BY_ONE,
-    OPTIMIZED,
-    RANGED,
-    Form,
-    verify,
-)
+from uop.spec.kernel import forms
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable, variables_of, with_bound_variables
 from uop.spec.uop import UOp, checked_root, dims
+from uop.spec.walk import rebuild
 
 
 def to_core_ops(root: UOp) -> UOp:
@@ -45,20 +33,18 @@ def enter(root: UOp) -> UOp:
     """The program that the stages see: a LINEAR for each PROGRAM, flat memory in kernels, a kernel
     for each group of STOREs with work items of their own, and no vectors in graphs.
     """
-    root = rewrite(root, ENTERED) if any(u.tag == IN_WARP for u in root.toposort()) else root
+    if any(u.tag == IN_WARP for u in root.toposort()):
+        # In an input program no tag says which items wait at a BARRIER: all of the group.
+        root = rebuild(root, _without_tag)
     # A PROGRAM was rendered from a LINEAR.
     linears = {body: body.src[0] for body in kernels(root) if body.op is Op.PROGRAM}
     root = split_nests(flatten_memory(root.substitute(linears)))
     return scalarize_graphs(_with_constants(root))
 
 
-@rewrites(Op.BARRIER)
-def wait_for_the_group(u: UOp) -> UOp | None:
-    """Drop the tag of a BARRIER: in an input program no tag says which items wait."""
-    return UOp(Op.BARRIER, *u.src) if u.tag == IN_WARP else None
-
-
-ENTERED = RuleSet(wait_for_the_group)
+def _without_tag(u: UOp, src: list[UOp]) -> UOp:
+    is_tagged = u.op is Op.BARRIER and u.tag == IN_WARP
+    return UOp(Op.BARRIER, *src) if is_tagged else u.with_src(src)
 
 
 def _with_constants(root: UOp) -> UOp:
@@ -77,14 +63,14 @@ def _is_constant(u: UOp) -> bool:
     return u.op is Op.CONST or (u.op is Op.STACK and all(s.op is Op.CONST for s in u.src))
 
 
-FORMS_THAT_ENTER: tuple[tuple[Form, str, Callable[[UOp], bool] | None], ...] = (
-    (RANGED, "optimize", is_parallel),
-    (EXPANDED, "select", is_parallel),
-    (OPTIMIZED, "expand", is_parallel),
-    (ONE_BY_ONE, "select", None),
-    (BY_ITEMS, "select", is_in_every_item),
-    (LINEARIZED, "plan", None),
-    (LISTED, "linearize", None),
+FORMS_THAT_ENTER: tuple[tuple[forms.Form, str, Callable[[UOp], bool] | None], ...] = (
+    (forms.RANGED, "optimize", is_parallel),
+    (forms.EXPANDED, "select", is_parallel),
+    (forms.OPTIMIZED, "expand", is_parallel),
+    (forms.ONE_BY_ONE, "select", None),
+    (forms.BY_ITEMS, "select", is_in_every_item),
+    (forms.LINEARIZED, "plan", None),
+    (forms.LISTED, "linearize", None),
 )
 """The input forms of kernel programs, each with the first stage that it needs, and with the
 condition under which the loops of the kernel of a CALL may become work items or copies.
@@ -104,7 +90,7 @@ def alone(call: UOp) -> UOp:
 def first_stage(root: UOp, target: Target) -> str:
     """The stage at which a kernel program enters; UnsupportedError if it has no input form."""
     known = {Op.CALL, Op.FUNCTION, Op.TUPLE, Op.CUSTOMFUNCTION}
-    known = known.union(*(form.ops | form.around for form in FORMS.values()))
+    known = known.union(*(form.ops | form.around for form in forms.FORMS.values()))
     for u in root.toposort():
         if u.op not in known:
             raise UnsupportedError(f"the compiler takes no kernel with {u.op.name}")
@@ -112,18 +98,18 @@ def first_stage(root: UOp, target: Target) -> str:
     is_dependent = False
     for form, stage, is_independent in FORMS_THAT_ENTER:
         try:
-            verify(root, form)
+            forms.verify(root, form)
         except PassError as error:
             reasons[form.stage] = str(error)
             continue
-        if form is LINEARIZED and not all(
+        if form is forms.LINEARIZED and not all(
             has_vector(target, u) for body in kernels(root) for u in body.src
         ):
             continue
         if is_independent and not all(map(is_independent, kernel_calls(root))):
             is_dependent = True
             continue
-        if form in (LINEARIZED, LISTED):
+        if form in (forms.LINEARIZED, forms.LISTED):
             for body in kernels(root):
                 _check_target(body, target)
         return stage
@@ -133,14 +119,16 @@ def first_stage(root: UOp, target: Target) -> str:
     raise UnsupportedError(f"a kernel in no form that the compiler takes: {reasons[near.stage]}")
 
 
-def _nearest(bodies: Sequence[UOp]) -> Form:
+def _nearest(bodies: Sequence[UOp]) -> forms.Form:
     """The form that kernels come closest to: the first one that has their RANGEs."""
     order = [u for body in bodies for u in body.toposort()]
     if any(u.op is Op.LINEAR for u in order):
-        return LISTED
+        return forms.LISTED
     types = {type_of(u) for u in order if u.op is Op.RANGE}
-    near = ONE_BY_ONE if any(u.op is Op.SPECIAL for u in order) else RANGED
-    return next((form for form in (near, BY_ITEMS) if types <= form.axis_types), OPTIMIZED)
+    near = forms.ONE_BY_ONE if any(u.op is Op.SPECIAL for u in order) else forms.RANGED
+    return next(
+        (form for form in (near, forms.BY_ITEMS) if types <= form.axis_types), forms.OPTIMIZED
+    )
 
 
 def _check_target(body: UOp, target: Target) -> None:
@@ -149,7 +137,7 @@ def _check_target(body: UOp, target: Target) -> None:
             target.check_matrix(u)
         if u.op is Op.REDUCE and len(u.src) > 1:
             raise UnsupportedError("a LINEAR with a REDUCE over RANGEs, which are its loops")
-        if u.op in ELEMENTWISE and not has(target, u):
+        if u.op in forms.ELEMENTWISE and not has(target, u):
             raise UnsupportedError(
                 f"a LINEAR with {u.op.name} on {u.src[0].dtype.name}: "
                 f"{target.name} has no such instruction"

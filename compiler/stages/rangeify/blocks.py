@@ -25,6 +25,7 @@ from uop.spec.args import AxisType, FlipArg, PermuteArg, ReduceArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
+from uop.spec.shards import window
 from uop.spec.uop import UOp, dims
 from uop.spec.walk import toposort
 
@@ -152,8 +153,7 @@ def _scan(u: UOp) -> _Scan | None:
         whole = _whole_row(_Square(element, at[k], at[axis], shape[axis]), nothing)
         if whole is not None:
             rest = [d for d in range(len(shape)) if d not in (k, axis)]
-            offsets = dims(whole if d == k else 0 for d in range(len(shape)))
-            row = UOp(Op.SHRINK, source, offsets, dims((*shape[:k], 1, *shape[k + 1 :])))
+            row = window(source, k, whole, 1)
             row = UOp(Op.PERMUTE, row, arg=PermuteArg((*rest, k, axis)))
             row = _reshaped(row, (*(shape[d] for d in rest), shape[axis]))
             return _Scan(row, whole == 0, (*rest, k, axis))
@@ -250,8 +250,7 @@ def _flipped(u: UOp) -> UOp:
 
 def _start(u: UOp, size: int) -> UOp:
     """The first elements along the last axis."""
-    shape = (*u.shape[:-1], size)
-    return u if u.shape == shape else UOp(Op.SHRINK, u, dims(0 for _ in shape), dims(shape))
+    return window(u, len(u.shape) - 1, 0, size)
 
 
 def _padded(u: UOp, op: Op, before: int, size: int) -> UOp:
