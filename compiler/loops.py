@@ -11,7 +11,7 @@ from uop.compiler.rewriting.simplify import linear_form
 from uop.spec.args import AxisType, RangeArg, arg_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const
-from uop.spec.walk import rebuild, toposort
+from uop.spec.walk import rebuild
 
 NESTING: tuple[tuple[AxisType, ...], ...] = (
     (AxisType.LOOP,),
@@ -131,8 +131,9 @@ def _ended(end: UOp) -> tuple[UOp, tuple[UOp, ...]]:
 
 def _nested(ranges: Sequence[UOp], replaced: Mapping[UOp, UOp]) -> list[UOp]:
     """The RANGEs after replacement, outer ones first."""
-    nodes = toposort([replaced.get(r, r) for r in ranges], lambda u: u.src * (u.op is not Op.RANGE))
-    return sorted((u for u in nodes if u.op is Op.RANGE), key=nesting)
+    now = [replaced.get(r, r) for r in ranges]
+    within = (u for i in now for u in ([i] if i.op is Op.RANGE else i.toposort()))
+    return sorted((u for u in within if u.op is Op.RANGE), key=nesting)
 
 
 ZERO = index_const(0)
