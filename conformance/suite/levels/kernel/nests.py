@@ -45,8 +45,13 @@ PLACES = 48
 READ = 23
 """The elements that a kernel reads."""
 EXPANDED = (AxisType.UPCAST, AxisType.UNROLL)
-MASKS = (*product((Op.CMPLT, Op.CMPLE), (True, False)), (Op.CMPNE, True), (Op.CMPGT, True))
-"""How the numbers of an element and of the iteration compare, and whether the latter is first."""
+MASKS = (
+    *product((Op.CMPLT,), (0, 1), (True, False)),
+    *((Op.CMPNE, 0, True), (Op.CMPNE, 1, True)),
+)
+"""How the numbers of an element and of the iteration compare: what is added to the second, and
+whether the iteration is the first.
+"""
 
 
 def effects(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -183,13 +188,14 @@ def triangles(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def masked(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Fold the elements whose number compares with that of the iteration: scans and their rests."""
+    """Fold the elements before each one, after it, and all others, by a mask: as scans do."""
     n = choices.between(3, 6)
     i, target, source = loop(0, n), Memory(0, n * len(MASKS), dtype), Memory(1, n, dtype)
     effects = []
-    for k, (op, is_first) in enumerate(MASKS):
+    for k, (op, added, is_first) in enumerate(MASKS):
         j = loop(1 + k, n, AxisType.REDUCE)
-        mask = UOp(op, *((i, j) if is_first else (j, i)))
+        first, second = (i, j) if is_first else (j, i)
+        mask = UOp(op, first, plus(second, added) if added else second)
         value = UOp(Op.WHERE, mask, source.load(j), const(choices.below(2), dtype))
         folded = UOp(Op.REDUCE, value, j, arg=ReduceArg(choices.pick(FOLDS), ()))
         effects.append(target.store(plus(times(i, len(MASKS)), k), folded))
