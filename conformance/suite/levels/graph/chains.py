@@ -475,13 +475,11 @@ def _twice_divided(p: pairs.Plan) -> Iterator[UOp]:
             yield UOp(second, UOp(Op.MUL, once, a), b)
 
 
-def _beyond_a_byte(root: UOp, choices: Choices) -> list[dict[int, Array]]:
-    """Return a batch of numbers most of which need more than 8 bits, and one of special values."""
-    inputs, draws = slots_of(root).items(), (draw_within(0, 600), draw_special)
-    return [{k: sample(draw, u.dtype, u.shape, choices) for k, u in inputs} for draw in draws]
+BEYOND_A_BYTE = pairs.drawn(draw_within(0, 600), draw_special)
+"""Draw numbers most of which need more than 8 bits, and special values."""
 
 
-@KINDS.add("narrowed", (2, 2, 12), WIDE, _beyond_a_byte)
+@KINDS.add("narrowed", (2, 2, 12), WIDE, BEYOND_A_BYTE)
 def _narrowed(p: pairs.Plan) -> Iterator[UOp]:
     """Keep the lower bits of a wide value, or of what is computed of it, and compute with them."""
     x, y = p.inputs(2)

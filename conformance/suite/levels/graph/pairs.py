@@ -370,6 +370,18 @@ def ordinary_first(root: UOp, choices: Choices) -> list[dict[int, Array]]:
     return [{k: fitting_data(u, root, choices, draw) for k, u in inputs} for draw in draws]
 
 
+def drawn(*draws: values.Draw) -> Data:
+    """Return what draws a batch by each of these."""
+
+    def batches(root: UOp, choices: Choices) -> list[dict[int, Array]]:
+        inputs = slots_of(root).items()
+        return [
+            {k: values.sample(draw, u.dtype, u.shape, choices) for k, u in inputs} for draw in draws
+        ]
+
+    return batches
+
+
 def _crossed(slot: int) -> values.Draw:
     """Draw a column of crossed values; special ones for the third input and later."""
 

@@ -14,17 +14,15 @@ from itertools import product
 from math import prod
 
 from uop.conformance.suite import values
-from uop.conformance.suite.choices import Choices, CountedChoices
+from uop.conformance.suite.choices import CountedChoices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph import pairs
 from uop.conformance.suite.levels.graph.chains import MOVED
 from uop.conformance.suite.levels.group import OF_ALL, Counts, Group
 from uop.conformance.suite.levels.op.sizes import UINTS
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.interpreter.numeric.storage import Array
 from uop.spec.args import PadFill
 from uop.spec.dtype import VALUES, DType, dtypes
-from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const, param
 
@@ -168,12 +166,7 @@ def _sibling(p: pairs.Plan) -> Iterator[UOp]:
     yield [*_siblings(p.dtype)][p.index % SIBLINGS]
 
 
-def _any_bits(root: UOp, choices: Choices) -> list[dict[int, Array]]:
-    inputs = slots_of(root).items()
-    return [{k: values.sample(values.draw_bits, u.dtype, u.shape, choices) for k, u in inputs}]
-
-
-@KINDS.add("dtypes-alone", (1, 1, 6), VALUES, _any_bits)
+@KINDS.add("dtypes-alone", (1, 1, 6), VALUES, pairs.drawn(values.draw_bits))
 def _dtypes_alone(p: pairs.Plan) -> Iterator[UOp]:
     """Apply to each dtype what depends on its sign or its format."""
     x, y = p.inputs(2)

@@ -27,6 +27,7 @@ from uop.conformance.suite.levels.kernel.scalar import (
     Listing,
     Memory,
     at,
+    closed,
     flat,
     launch,
     load,
@@ -290,12 +291,13 @@ def lanes(dtype: DType, choices: Choices, index: int) -> Generated:
         if k > 1:
             most = plus(start, choices.between(1, n - 1))
             gates = [UOp(Op.CMPLT, i, most) for i in indices]
-            closed = [const(choices.below(9), dtype) for _ in read]
-            stacks = (UOp(Op.STACK, *column) for column in (closed, gates))
-            value = UOp(Op.LOAD, value.src[0], *stacks)
-        if k % 2 and k > 1:
-            each = zip(map(source.at, indices), closed, gates, strict=True)
-            value = UOp(Op.STACK, *(UOp(Op.LOAD, *row) for row in each))
+            others = [const(choices.below(9), dtype) for _ in read]
+            if k % 2:
+                each = zip(map(source.at, indices), others, gates, strict=True)
+                value = UOp(Op.STACK, *(UOp(Op.LOAD, *row) for row in each))
+            else:
+                stacks = (UOp(Op.STACK, *column) for column in (others, gates))
+                value = UOp(Op.LOAD, value.src[0], *stacks)
         first = plus(times(g, n), items * sum(LANES[:k]))
         places = UOp(Op.STACK, *(plus(first, lane) for lane in written))
         stores.append(target.store(places, value))
@@ -330,14 +332,13 @@ def _results(
     """Return a kernel that stores the values of each iteration of a loop, or of each item."""
     target, each = Memory(0, bound(i) * len(stored), dtype), len(stored)
     places = (target.at(plus(times(i, each), k)) for k in range(each))
-    body = UOp(Op.SINK, _closed([*map(store, places, stored)], i))
+    body = UOp(Op.SINK, _of_each(i, [*map(store, places, stored)]))
     return with_contents(launch(body, target, *sources), choices)
 
 
-def _closed(effects: Sequence[UOp], i: UOp) -> UOp:
+def _of_each(i: UOp, effects: Sequence[UOp]) -> UOp:
     """Return the effects of each iteration of a loop, or of each item."""
-    together = UOp(Op.GROUP, *effects)
-    return UOp(Op.END, together, i) if i.op is Op.RANGE else together
+    return closed(UOp(Op.GROUP, *effects), (i,) if i.op is Op.RANGE else ())
 
 
 def axes(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -513,7 +514,7 @@ def updated(dtype: DType, choices: Choices, index: int) -> Generated:
         m.store(i, UOp(op, m.load(i), const(number, dtype)))
         for m, op, number in zip(memories, ops, numbers, strict=True)
     ]
-    return with_contents(launch(UOp(Op.SINK, _closed(effects, i)), *memories), choices)
+    return with_contents(launch(UOp(Op.SINK, _of_each(i, effects)), *memories), choices)
 
 
 def counters(dtype: DType, choices: Choices, index: int) -> Generated:
