@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from math import prod
+from zlib import crc32
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
@@ -105,19 +106,18 @@ def table(name: str) -> dict[str, dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class PatternRow:
-    """A pattern of the table, with its place among those of a dtype.
-
-    Where it converts to any dtype, its variants convert to others.
-    """
+    """A pattern of the table. Where it converts to any dtype, its variants convert to others."""
 
     pattern: str
-    place: int
     variant: int = 0
 
     @property
     def turn(self) -> int:
-        """What chooses its constants, and the dtype that it converts to."""
-        return self.place + STRIDE * self.variant
+        """What chooses its constants, and the dtype that it converts to.
+
+        A hash of its text: a new pattern does not change the others.
+        """
+        return crc32(self.pattern.encode()) + STRIDE * self.variant
 
 
 @cache
@@ -131,7 +131,7 @@ def rewrites(
         listed = [p for p in listed if not any(part in p for part in TOO_LARGE)]
     if dtype is dtypes.index or not vocabulary.is_whole:
         listed = [p for p in listed if built(p, dtype, vocabulary, 0) is not None]
-    rows = [PatternRow(p, place) for place, p in enumerate(listed)]
+    rows = list(map(PatternRow, listed))
     begin = pairs.own_share(dtype, len(rows))
     free = [row for row in rows if _is_free(row.pattern)]
     variants = (replace(row, variant=k) for k in range(1, VARIANTS) for row in free)
