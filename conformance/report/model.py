@@ -21,6 +21,7 @@ from uop.conformance.suite.vocabulary import Vocabulary
 NAMES = re.compile(r"\b[A-Z][A-Z0-9]+\b|\b(first|second|third) ")
 SPECIAL = "its values are special, here "
 CALLED = "a FUNCTION is called"
+PROMOTED = "integers of 8 and 16 bits were computed in 32 bits, as C promotes them"
 SKIPPED = "skipped"
 """The state of a cause of `--skip-cause`."""
 CellPlace = tuple[str, ...]
@@ -197,10 +198,13 @@ class When:
     """The ops in place of its own with which it fails too."""
     neighbours: int = 0
     """How many neighbours were judged."""
+    as_if: str = ""
+    """What would give the wrong values, in words; empty where nothing known does."""
 
     @property
     def text(self) -> str:
         """The conditions and what they rest on; empty where no neighbour shows one."""
+        as_if = [f"as if {self.as_if}"] * bool(self.as_if)
         said = [f"only if {' and '.join(self.needs)}"] * bool(self.needs)
         for words, names in (
             ("also on", self.fails_on), ("fails otherwise on", self.otherwise_on),
@@ -208,7 +212,7 @@ class When:
         ):  # fmt: skip
             said += [f"{words} {', '.join(names)}"] * bool(names)
         judged = f" ({counted(self.neighbours, 'neighbour')} judged)"
-        return "; ".join(said) + judged if said else ""
+        return "; ".join([*as_if, *said]) + (judged if said else "")
 
     def is_like(self, other: When) -> bool:
         """Whether both need the same, whatever the op and operand.

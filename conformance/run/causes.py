@@ -296,6 +296,8 @@ def _under_one_condition(a: Failure, b: Failure) -> bool:
     if CALLED in a.when.needs and CALLED in b.when.needs:
         # Whatever the body computes.
         return True
+    if a.when.as_if or b.when.as_if:
+        return a.when.as_if == b.when.as_if
     if not a.when.is_like(b.when):
         return False
     if a.ops != b.ops:

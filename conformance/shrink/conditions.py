@@ -17,16 +17,17 @@ import numpy as np
 from uop.conformance.coverage.value_classes import named
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import CaseFailure, Status
-from uop.conformance.report.model import CALLED, SPECIAL, When
+from uop.conformance.report.model import CALLED, PROMOTED, SPECIAL, When
 from uop.conformance.shrink.axes import without_last
 from uop.conformance.shrink.explain import alike, special_classes
 from uop.conformance.shrink.pattern import converted
 from uop.conformance.shrink.probe import LEAST_WORK, verdicts, work_of
+from uop.conformance.shrink.promotion import NARROW, unpromoted
 from uop.conformance.shrink.reduce import Candidate, cut, interpreted, with_used_inputs
 from uop.interpreter.inputs import bind_inputs
 from uop.interpreter.numeric.storage import Array, constant, to_bits
 from uop.spec.args import BufferArg, ConstArg, DTypeArg, FlipArg, ReduceArg, arg_of
-from uop.spec.dtype import VALUES, DType, dtypes
+from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.errors import UopError
 from uop.spec.graph import inlined, kind_of, leaves, outside, replaced, slot_of, slots_of
 from uop.spec.ops.names import Op
@@ -36,6 +37,7 @@ from uop.spec.uop import UOp, param
 from uop.spec.walk import rebuild
 
 OPERANDS = ("first", "second", "third")
+WIDE = frozenset(d.name for d in INTS if d not in NARROW)
 LONG = 4
 """An axis of fewer elements is no condition: most programs that compute something have it."""
 
@@ -86,7 +88,11 @@ def conditions(judge: Judge, repro: Candidate, failure: CaseFailure) -> When:
     otherwise = [name for name in names(Of.DTYPE, False) if name not in on]
     off = [name for name in names(Of.DTYPE, None) if name not in (*on, *otherwise)]
     also = names(Of.OP, True)
-    return When(*(tuple(needs), tuple(on), tuple(otherwise), tuple(off), tuple(also)), len(judged))
+    # What is wrong on wide integers too is another fault, such as a rule that overlooks overflow.
+    is_promoted = WIDE.isdisjoint(on) and unpromoted(repro, failure) == ()
+    as_if = PROMOTED if is_promoted else ""
+    on_others = tuple(on), tuple(otherwise), tuple(off)
+    return When(tuple(needs), *on_others, tuple(also), len(judged), as_if)
 
 
 def _valid(neighbours: Iterable[Neighbour]) -> Iterator[tuple[Neighbour, Candidate]]:

@@ -8,6 +8,8 @@ A cause explains a failure if one fix would mend both, as far as that can be see
 3. the repro fails alike too with the dtypes and constants of the part; where it is inaccurate, and
    exact in another dtype, the part with its own values is;
 4. the program passes where the part is replaced by its right values.
+
+Integer promotion is another way: the wrong values tell it, and nothing runs.
 """
 
 from __future__ import annotations
@@ -26,12 +28,14 @@ from uop.conformance.coverage.value_classes import SPECIAL, classes_in, classes_
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.storage import from_literal
 from uop.conformance.judging.verdict import CaseFailure
-from uop.conformance.report.model import Failure
+from uop.conformance.report.model import PROMOTED, Failure
 from uop.conformance.shrink.pattern import Match, is_shape, matches, transplanted
+from uop.conformance.shrink.promotion import NARROW, unpromoted
 from uop.conformance.shrink.reduce import (
     Candidate,
     Probe,
     cut,
+    decomposed,
     interpreted,
     is_computing,
     read_alone,
@@ -44,11 +48,10 @@ from uop.interpreter.numeric.storage import BITS, STORED, Array, from_bits
 from uop.spec.args import ConstArg
 from uop.spec.dtype import DType
 from uop.spec.errors import UndefinedError, UnsupportedError, UopError
-from uop.spec.graph import LEAVES, inlined, kind_of, outside, over
+from uop.spec.graph import LEAVES, inlined, kind_of, outside
 from uop.spec.ops.names import Op
 from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp, param
-from uop.spec.walk import outside_bodies, rebuild
 
 PLACES = 12
 """At most so many places of a repro in one program are tried."""
@@ -158,21 +161,28 @@ def explain(one: Failing, causes: Sequence[Failure], probe: Probe) -> Explained:
         for k, cause in enumerate(causes)
         if (program := _program_of(cause.text)) is not None
     ]
-    assert one.start is not None
-    if one.start.root.op is not Op.TUPLE or len(one.start.root.src) == 1:
-        return _by_forms(one.start, one.failure, one.is_shrunk, repros, probe)
-    wrong, values = one.failure.wrong, one.start.root.src
+    start, failure = one.start, one.failure
+    assert start is not None
+    promoted = next((k for k, c in enumerate(causes) if c.when.as_if == PROMOTED), None)
+    if promoted is not None and (others := unpromoted(start, failure)) is not None:
+        if not others:
+            narrow = {u.dtype.name for u in start.root.toposort() if u.dtype in NARROW}
+            return Explained(promoted, is_exact=not narrow.isdisjoint(causes[promoted].dtypes))
+        failure = replace(failure, wrong=others)
+    if start.root.op is not Op.TUPLE or len(start.root.src) == 1:
+        return _by_forms(start, failure, one.is_shrunk, repros, probe)
+    wrong, values = failure.wrong, start.root.src
     near = [k for k in wrong if any(_near(repros, form) for form in _rewritten(values[k]))]
-    outputs = _alone(one.start, one.failure, near, probe)
+    outputs = _alone(start, failure, near, probe)
     explained = {k: _by_forms(*found, one.is_shrunk, repros, probe) for k, found in outputs.items()}
     left = tuple(k for k in wrong if k not in explained or explained[k].cause is None)
     if left:
         k = left[0]
         rest = explained[k].rest if k in explained else None
-        outputs |= {} if k in outputs else _alone(one.start, one.failure, [k], probe)
+        outputs |= {} if k in outputs else _alone(start, failure, [k], probe)
         return Explained(rest=rest or outputs[k], left=left)
     if not explained:
-        return _by_forms(one.start, one.failure, one.is_shrunk, repros, probe)
+        return _by_forms(start, failure, one.is_shrunk, repros, probe)
     first = explained[min(explained)]
     return replace(first, is_exact=all(e.is_exact for e in explained.values()))
 
@@ -223,16 +233,6 @@ def _rewritten(root: UOp) -> list[UOp]:
         with suppress(UopError):
             forms.append(step(forms[-1]))
     return list(dict.fromkeys(forms))
-
-
-def decomposed(root: UOp) -> UOp:
-    """A program with the decompositions of its decomposed ops in their place."""
-
-    def smaller(u: UOp, operands: list[UOp]) -> UOp:
-        new = over(u, operands)
-        return new.decompose() or new
-
-    return rebuild(root, smaller, outside_bodies)
 
 
 def _explained(

@@ -37,6 +37,7 @@ from uop.spec.graph import (
     inlined,
     leaves,
     outside,
+    over,
     replaced,
     slot_of,
     slots_of,
@@ -44,7 +45,7 @@ from uop.spec.graph import (
 )
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
-from uop.spec.walk import free_params, outside_bodies, toposort
+from uop.spec.walk import free_params, outside_bodies, rebuild, toposort
 
 DEPTHS = (1, 2, 3, 5)
 ROUNDS = 24
@@ -392,6 +393,16 @@ def value_of(u: UOp, inputs: Mapping[int, Array]) -> Array:
     value = evaluate_full(held.root, held.inputs)
     assert isinstance(value, Value)
     return value.data
+
+
+def decomposed(root: UOp) -> UOp:
+    """A program with the decompositions of its decomposed ops in their place."""
+
+    def smaller(u: UOp, operands: list[UOp]) -> UOp:
+        new = over(u, operands)
+        return new.decompose() or new
+
+    return rebuild(root, smaller, outside_bodies)
 
 
 def interpreted(candidate: Candidate) -> dict[UOp, Array]:

@@ -1,0 +1,96 @@
+"""Recognises integer promotion: integers of 8 and 16 bits that are computed in 32 bits, as in C.
+
+A backend that writes C and does not narrow each result has one fault that shows in many programs.
+What these return tells: the values of the programs with 32 bits between their ops. No program has
+to run on the backend for that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+
+from uop.conformance.backends.interpreter import in_order
+from uop.conformance.judging.elements import Outputs
+from uop.conformance.judging.verdict import CaseFailure
+from uop.conformance.shrink.reduce import Candidate, decomposed
+from uop.interpreter.evaluate import evaluate
+from uop.interpreter.footprint import SMALL, at_most
+from uop.spec.args import DTypeArg
+from uop.spec.dtype import INTS, DType, dtypes
+from uop.spec.errors import UopError
+from uop.spec.graph import inlined, kind_of
+from uop.spec.ops.names import CONVERSIONS, Op
+from uop.spec.registry import ops_of
+from uop.spec.uop import UOp
+
+NARROW = frozenset(d for d in INTS if d.itemsize < dtypes.int32.itemsize)
+MOVES = ops_of("movement")
+"""Ops that a loop computes by its indices, in the expression of what they move."""
+
+
+def unpromoted(start: Candidate, failure: CaseFailure) -> tuple[int, ...] | None:
+    """The wrong outputs of a failing program that promotion does not give; None for no output.
+
+    Of an output that the failure describes, it gives the wrong values. Another one is wrong with
+    it too.
+    """
+    wrong = failure.wrong or tuple({e.at[0]: 0 for e in failure.values if e.at})
+    if not failure.values or NARROW.isdisjoint(u.dtype for u in start.root.toposort()):
+        return None
+    with suppress(UopError), at_most(SMALL):
+        right = _outputs(start.root, start)
+        promoted = [_outputs(root, start) for root in _promotions(start.root)]
+        left = tuple(k for k in wrong if not _gives(k, failure, right, promoted))
+        return left if len(left) < len(wrong) else None
+    return None
+
+
+def _outputs(root: UOp, start: Candidate) -> Outputs:
+    return in_order(evaluate(root, start.inputs))
+
+
+def _gives(k: int, failure: CaseFailure, right: Outputs, promoted: list[Outputs]) -> bool:
+    """Whether one of the promotions gives each value of an output that the failure describes."""
+    described = [e for e in failure.values if e.at and e.at[0] == k]
+    if not described:
+        return any((one[k] != right[k]).any() for one in promoted)
+    return all(any(e.value_in(one) == e.got for one in promoted) for e in described)
+
+
+def _promotions(root: UOp) -> Iterator[UOp]:
+    """The program computed in 32 bits: all of it, and where a value is used once in it.
+
+    A value that is used twice may be in a variable of its dtype.
+    """
+    whole = root if kind_of(root).calls_kernels else decomposed(inlined(root))
+    order = whole.toposort()
+    for once in (False, True):
+        uses = Counter(s for u in order for s in u.src)
+        yield _promoted(order, {u for u in order if not once or uses[u] == 1})
+
+
+def _promoted(order: list[UOp], kept: set[UOp]) -> UOp:
+    """The last node, with the results of `kept` in 32 bits where an op reads them."""
+    narrow: dict[UOp, UOp] = {}
+    wide: dict[UOp, UOp] = {}
+
+    def read(s: UOp) -> UOp:
+        if s.dtype not in NARROW:
+            return narrow[s]
+        return wide[s] if s in wide and s in kept else _cast(narrow[s], dtypes.int32)
+
+    for u in order:
+        computes = u.declaration.is_elementwise and u.op not in CONVERSIONS
+        if u.dtype in NARROW and (computes or (u.op in MOVES and u.src[0] in wide)):
+            wide[u] = u.with_src([read(s) for s in u.src])
+            narrow[u] = _cast(wide[u], u.dtype)
+        else:
+            reads = computes or u.op is Op.CAST
+            narrow[u] = u.with_src([read(s) if reads else narrow[s] for s in u.src])
+    return narrow[order[-1]]
+
+
+def _cast(u: UOp, dtype: DType) -> UOp:
+    return UOp(Op.CAST, u, arg=DTypeArg(dtype))
