@@ -199,12 +199,15 @@ def _alone(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
 
 
 def _overlapping(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Copy a part of each buffer over another part, forwards and backwards, along each axis."""
+    """Copy a part of each buffer over another part, forwards and backwards, along each axis of a
+    matrix, and in a row.
+    """
     side, by, effects = 5 + 12 * (index % 2), 1 + index % 3, []
-    for slot, (step, is_forward) in enumerate(product(((by, 0), (0, by)), (True, False))):
-        own = nodes.buffer(slot, (side, side), dtype)
-        sizes = (side - step[0], side - step[1])
-        places = (step, (0, 0)) if is_forward else ((0, 0), step)
+    steps = ((by, 0), (0, by), (1,), (side // 2,))
+    for slot, (step, is_forward) in enumerate(product(steps, (True, False))):
+        own, none = nodes.buffer(slot, (side,) * len(step), dtype), (0,) * len(step)
+        sizes = [side - n for n in step]
+        places = (step, none) if is_forward else (none, step)
         effects.append(nodes.store(*(nodes.shrink(own, place, sizes) for place in places)))
     return with_data(UOp(Op.SINK, *effects), choices, draw_bits)
 
@@ -287,11 +290,46 @@ def _read_around(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
     return _on_data(nodes.outputs(UOp(second, before, done), UOp(first, done, more)), choices)
 
 
+def _whole_again(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Write a matrix, then a row, through each view, and compute with what the whole then holds."""
+    side, effects = SIDES[index % len(SIDES)], []
+    for k, view in enumerate((*TARGETS, _flipped_row)):
+        shape = (side,) if view is _flipped_row else (side, side)
+        own, copy = (nodes.buffer(2 * k + n, shape, dtype) for n in range(2))
+        place = view(choices, own)
+        more = param(2 * len(TARGETS) + 2 + k, place.shape, dtype)
+        done = UOp(Op.AFTER, own, nodes.store(place, more))
+        effects.append(nodes.store(copy, UOp(choices.pick(_exact(vocabulary, dtype)), done, done)))
+    return _on_data(UOp(Op.SINK, *effects), choices)
+
+
+def _flipped_row(choices: Choices, u: UOp) -> UOp:
+    return nodes.flip(u, (True,))
+
+
+def _values_shared(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Compute a value of a buffer that is written, and use it for another buffer too.
+
+    The STORE to the buffer comes first or last. The value reads the buffer as it is, or a view.
+    """
+    side, effects = SIDES[index % len(SIDES)], list[UOp]()
+    op, other = (choices.pick(_exact(vocabulary, dtype)) for _ in range(2))
+    more = param(0, (side, side), dtype)
+    for k, (is_view, is_last) in enumerate(product((False, True), repeat=2)):
+        own, copy = (nodes.buffer(1 + 2 * k + n, (side, side), dtype) for n in range(2))
+        value = UOp(op, choices.pick(VIEWS)(choices, own) if is_view else own, more)
+        stores = nodes.store(own, UOp(other, value, value)), nodes.store(copy, value)
+        effects += reversed(stores) if is_last else stores
+    return _on_data(UOp(Op.SINK, *effects), choices)
+
+
 GROUPS = (
     ("in-place", (1, 3, 12), _in_place),
     ("changed-after", (1, 3, 12), _changed_after),
     ("partly-over", (2, 4, 12), _partly_over),
     ("read-around", (2, 4, 12), _read_around),
+    ("whole-again", (1, 3, 12), _whole_again),
+    ("values-shared", (1, 3, 12), _values_shared),
     ("relayed", (1, 4, 40), _relayed),
     ("overwritten", (1, 4, 40), _mixed),
     ("temporaries", (1, 4, 40), _temporaries),

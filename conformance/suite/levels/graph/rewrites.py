@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
+from itertools import product
 from math import prod
 from zlib import crc32
 
@@ -42,15 +44,19 @@ ROUNDS = 3
 """How often a dtype meets each in a full run, with other constants; the only dtype of its kind does
 so in a default run too.
 """
+LENGTHS = pairs.LENGTH, pairs.LENGTH - 1
+"""The elements of a vector, by turns: no multiple of what a device computes at once, and one."""
+BRACES = re.compile(r"[{}]")
 SIDES = (3, 4)
 INPUTS: dict[str, Shape] = {
-    **dict.fromkeys("xyzpq", (pairs.LENGTH,)),
+    **dict.fromkeys("xyzpq", ()),
     **dict.fromkeys("st", SIDES),
     **{"r": (1, 4), "o": (1, 1)},
     **dict.fromkeys("kl", (3, 3, 3)),
     **dict.fromkeys("mn", (3, 3)),
     **{"v": (3,), "w": (3, 1)},
 }
+"""The shapes of the inputs; () is a vector."""
 SLOTS = {name: slot for slot, name in enumerate(INPUTS)}
 BOOLS = "pq"
 FREE = "cd"
@@ -92,16 +98,27 @@ def _rewrites(
     for k in range(pairs.TOGETHER * index, pairs.TOGETHER * (index + 1)):
         row = listed[k % len(listed)]
         turn = row.turn + pairs.turn_of(dtype, k // len(listed))
-        made.append(built(row.pattern, dtype, vocabulary, turn))
+        made.append(built(row.pattern, dtype, vocabulary, turn, LENGTHS[index % len(LENGTHS)]))
     root = nodes.outputs(*dict.fromkeys(u for u in made if u is not None))
     return program(root, *pairs.data_for(root, choices))
 
 
 @cache
 def table(name: str) -> dict[str, dict[str, str]]:
-    """Return the compilers of each pattern of a file, by section."""
+    """Return the compilers of each pattern of a file, by section.
+
+    A row with `{MAX|MIN}` is two patterns.
+    """
     text = (files(__package__) / f"{name}.toml").read_text("utf-8")
-    return tomllib.loads(text)
+    return {
+        section: {p: compilers for row, compilers in rows.items() for p in _alternatives(row)}
+        for section, rows in tomllib.loads(text).items()
+    }
+
+
+def _alternatives(row: str) -> Iterator[str]:
+    parts = (part.split("|") for part in BRACES.split(row))
+    return map("".join, product(*parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +168,13 @@ def _is_free(pattern: str) -> bool:
     )
 
 
-def built(pattern: str, dtype: DType, vocabulary: Vocabulary, turn: int) -> UOp | None:
+def built(
+    pattern: str, dtype: DType, vocabulary: Vocabulary, turn: int, length: int = LENGTHS[0]
+) -> UOp | None:
     """Return a graph of a pattern; the turn chooses constants and targets of conversions."""
     for k in range(len(VALUES)):
         try:
-            made = _Builder(dtype, vocabulary, turn + k).node(_parsed(pattern), dtype)
+            made = _Builder(dtype, vocabulary, turn + k, length).node(_parsed(pattern), dtype)
         except (InvalidError, ValueError):
             continue
         if vocabulary.speaks(made):
@@ -185,6 +204,7 @@ class _Builder:
     home: DType
     vocabulary: Vocabulary
     turn: int
+    length: int
     constants: dict[tuple[str, DType], UOp] = field(default_factory=dict)
 
     def node(self, e: ast.expr, like: DType) -> UOp:
@@ -232,7 +252,8 @@ class _Builder:
         if not isinstance(e, ast.Name):
             return const(_number(e, like), like)
         if e.id in INPUTS:
-            return param(SLOTS[e.id], INPUTS[e.id], dtypes.bool if e.id in BOOLS else self.home)
+            shape = INPUTS[e.id] or (self.length,)
+            return param(SLOTS[e.id], shape, dtypes.bool if e.id in BOOLS else self.home)
         if e.id in FREE:
             return self.constants.setdefault((e.id, like), self._free(e.id, like))
         return const(NAMED[e.id](like), like)
@@ -318,6 +339,8 @@ COMPOSED: dict[str, Callable[..., UOp]] = {
     "DOT": _product,
     "SUM1": lambda u: nodes.fold(Op.ADD, u, (1,)),
     "LARGEST1": lambda u: nodes.fold(Op.MAX, u, (1,)),
+    "SUM": lambda u: nodes.fold(Op.ADD, u, range(len(u.shape))),
+    "LARGEST": lambda u: nodes.fold(Op.MAX, u, range(len(u.shape))),
     "ABSENT": lambda u: nodes.pad(
         u, (1,) * len(u.shape), (s + 3 for s in u.shape), PadFill.INVALID
     ),
@@ -330,6 +353,6 @@ COMPOSED: dict[str, Callable[..., UOp]] = {
     "PARTS": _parts,
     "BITS": lambda u: nodes.bitcast(u, next(d for d in INTS if d.bits == u.dtype.bits)),
 }
-"""What has no op of its own: a product of matrices, folds along the second axis, a PAD with absent
-elements, all but the first of each axis, a FLIP of all axes, two axes made of all, every axis of
-size 1 repeated, the halves of each element, and the bits as a signed integer."""
+"""What has no op of its own: a product of matrices, folds along the second axis and of all axes, a
+PAD with absent elements, all but the first of each axis, a FLIP of all axes, two axes made of all,
+every axis of size 1 repeated, the halves of each element, and the bits as a signed integer."""

@@ -41,6 +41,7 @@ from uop.conformance.suite.levels.kernel.scalar import (
     turned,
     with_contents,
 )
+from uop.conformance.suite.levels.kernel.textbook import textbook
 from uop.conformance.suite.levels.nodes import cast, store
 from uop.interpreter.kernel.fragments import SHAPES
 from uop.interpreter.kernel.schedule import bound
@@ -536,8 +537,10 @@ DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DT
     (Op.GROUP, "effects", nests.effects, (dtypes.int32, dtypes.uint64, dtypes.int8)),
     (Op.REDUCE, "nested", nests.folds, (dtypes.int32, dtypes.uint64, dtypes.int16)),
     (Op.REDUCE, "triangles", nests.triangles, USUAL),
+    (Op.REDUCE, "terms", nests.terms, (dtypes.int32, dtypes.float32, dtypes.uint8, dtypes.int64)),
     (Op.REDUCE, "masked", nests.masked, (dtypes.int32, dtypes.float32, dtypes.uint8, dtypes.int64)),
     (Op.REDUCE, "shared", nests.shared_folds, (dtypes.int32, dtypes.int64, dtypes.uint8)),
+    (Op.CALL, "textbook", textbook, (dtypes.int32, dtypes.float32, dtypes.uint8, dtypes.int64)),
     (Op.SPECIAL, "axes", axes, USUAL),
     (Op.STORE, "register-gates", in_registers, (dtypes.int32, dtypes.float64, dtypes.int8)),
     (Op.STORE, "local-gates", in_local, (dtypes.uint32, dtypes.float32, dtypes.int64)),

@@ -6,7 +6,7 @@ memories.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import prod
@@ -44,6 +44,7 @@ PLACES = 48
 """The elements that each work item may write."""
 READ = 23
 """The elements that a kernel reads."""
+ODD = (3, 5, 6, 7, 9)
 EXPANDED = (AxisType.UPCAST, AxisType.UNROLL)
 MASKS = (
     *product((Op.CMPLT,), (0, 1), (True, False)),
@@ -201,6 +202,39 @@ def masked(dtype: DType, choices: Choices, index: int) -> Generated:
         effects.append(target.store(plus(times(i, len(MASKS)), k), folded))
     body = UOp(Op.SINK, closed(UOp(Op.GROUP, *effects), (i,)))
     return with_contents(launch(body, target, source), choices)
+
+
+def terms(dtype: DType, choices: Choices, index: int) -> Generated:
+    """Fold elements, products, squares and differences over one loop or two, in up to two loops.
+
+    Each fold has a kernel of its own, as a scheduler makes them. Bounds are no multiples of 4.
+    """
+    calls = []
+    for k, (outer, inner, op, term) in enumerate(TERMS):
+        kind = (AxisType.LOOP, AxisType.GLOBAL)[(k + index) % 2]
+        around = [loop(n, choices.between(2, 3), kind) for n in range(outer)]
+        loops = [loop(2 + n, choices.pick(ODD), AxisType.REDUCE) for n in range(inner)]
+        sizes = [prod(map(bound, some)) for some in (around, [*around, *loops], loops)]
+        target, a, b = (Memory(n, size, dtype) for n, size in enumerate(sizes))
+        operands = a.load(flat((*around, *loops))), b.load(flat(loops))
+        folded = UOp(Op.REDUCE, term(*operands), *loops, arg=ReduceArg(op))
+        body = UOp(Op.SINK, closed(target.store(flat(around), folded), around))
+        memories = (Memory(3 * k + n, size, dtype) for n, size in enumerate(sizes))
+        calls.append(UOp(Op.CALL, body, *(m.argument for m in memories)))
+    return with_contents(UOp(Op.SINK, *calls), choices)
+
+
+TERMS: tuple[tuple[int, int, Op, Callable[[UOp, UOp], UOp]], ...] = (
+    (0, 1, Op.ADD, lambda a, b: UOp(Op.MUL, a, b)),
+    (1, 1, Op.ADD, lambda a, b: UOp(Op.MUL, a, b)),
+    (1, 2, Op.ADD, lambda a, b: a),
+    (2, 1, Op.ADD, lambda a, b: UOp(Op.MUL, a, a)),
+    (1, 2, Op.MAX, lambda a, b: UOp(Op.SUB, a, b)),
+    (1, 1, Op.MUL, lambda a, b: a),
+    (0, 2, Op.ADD, lambda a, b: UOp(Op.ADD, a, b)),
+    (1, 1, Op.MAX, lambda a, b: a),
+)
+"""The loops around a fold, those that it folds over, its op, and what it folds of two elements."""
 
 
 def shared_folds(dtype: DType, choices: Choices, index: int) -> Generated:
