@@ -78,7 +78,7 @@ LISTED = (
     *("view-pairs", "left-out", "called-on-views", "powers", "unchanged", "rounded"),
     *("mixed-products", "narrow-indices", "structures", "read-around"),
     *("siblings", "dtypes-alone", "widened-apart", "returned"),
-    "whole-again",
+    *("whole-again", "crossing"),
 )
 """Groups whose programs are listed; of these the seed chooses the data."""
 

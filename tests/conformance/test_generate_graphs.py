@@ -34,7 +34,7 @@ LISTED = (
     *("twice-divided", "unchanged", "long-folds", "two-axes", "rounded", "widened-pairs"),
     *("of-constants", "mixed-products", "narrow-indices", "structures", "siblings"),
     *("read-around", "dtypes-alone", "widened-apart", "tests-folded", "returned"),
-    *("whole-again", "values-shared"),
+    *("whole-again", "values-shared", "crossing"),
 )
 """Groups whose programs are listed, or are a few steps on memory."""
 

@@ -352,10 +352,14 @@ def _called_on_views(p: pairs.Plan) -> Iterator[UOp]:
 
 @KINDS.add("returned", (1, 1, 6), MOVED, pairs.ordinary_first)
 def _returned(p: pairs.Plan) -> Iterator[UOp]:
-    """Return inputs beside what is computed of them: it may not take their memory."""
+    """Return inputs and views of results beside what is computed of them: it may not take their
+    memory.
+    """
     x, y = p.inputs(2)
     one, two = (p.choices.pick((Op.ADD, Op.SUB, Op.MUL, Op.MAX)) for _ in range(2))
-    yield from (UOp(one, x, p.const(3)), x, UOp(two, y, x), y, nodes.flip_all(y))
+    z = UOp(one, y, p.const(5))
+    yield from (UOp(one, x, p.const(3)), x, nodes.flip_all(z), UOp(two, y, x), y, nodes.flip_all(y))
+    yield from (nodes.reshape(z, (5, z.shape[0] // 5)), UOp(two, x, p.const(2)))
 
 
 def _viewed(choices: Choices, op: Op, u: UOp) -> UOp:

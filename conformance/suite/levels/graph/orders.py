@@ -23,8 +23,8 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const, param
 
 KINDS = (dtypes.int32, dtypes.uint8, dtypes.float32)
-SIDES = (3, 4, 17)
-"""The sides of the matrices: one element more than a vector has, too."""
+SIDES = (4, 6, 17)
+"""The sides of the matrices: a vector, a part of one more, and one element more."""
 
 View = Callable[[Choices, UOp], UOp]
 
@@ -42,6 +42,11 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
             yield group("graph", None, dtype, "in-place-alone", counts, _alone, *args, needs=memory)
             counts = (2 if dtype is KINDS[0] else 1, 4, 12)
             yield group("graph", None, dtype, "overlaps", counts, _overlapping, *args, needs=memory)
+
+
+def _side(dtype: DType, index: int) -> int:
+    """Return the side of a matrix: dtypes begin with others."""
+    return SIDES[(KINDS.index(dtype) + index) % len(SIDES)]
 
 
 def _exact(vocabulary: Vocabulary, dtype: DType) -> tuple[Op, ...]:
@@ -87,7 +92,18 @@ def _turned(choices: Choices, u: UOp) -> UOp:
     return nodes.permute(nodes.flip(u, (True, False)), (1, 0))
 
 
-VIEWS: tuple[View, ...] = (*(_transposed, _flipped, _shifted, _row, _indexed, _reversed, _turned),)
+def _column_sums(choices: Choices, u: UOp) -> UOp:
+    return nodes.expand(nodes.fold(Op.ADD, u, (0,)), u.shape)
+
+
+def _row_maxima(choices: Choices, u: UOp) -> UOp:
+    return nodes.expand(nodes.fold(Op.MAX, u, (1,)), u.shape)
+
+
+VIEWS: tuple[View, ...] = (
+    *(_transposed, _flipped, _shifted, _row, _indexed, _reversed, _turned),
+    *(_column_sums, _row_maxima),
+)
 """What a value reads, in the shape of the whole."""
 TARGETS: tuple[View, ...] = (*(_transposed, _flipped, _reversed, _turned, random_shrink),)
 """What a STORE writes to; the last one is a part."""
@@ -169,7 +185,7 @@ def _on_data(root: UOp, choices: Choices) -> Generated:
 
 def _in_place(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Update a buffer through each view, alone and combined with the buffer itself."""
-    steps = _Steps(choices, dtype, vocabulary, SIDES[index % len(SIDES)])
+    steps = _Steps(choices, dtype, vocabulary, _side(dtype, index))
     op = choices.pick(_exact(vocabulary, dtype))
     shape = (steps.side, steps.side)
     effects = []
@@ -214,7 +230,7 @@ def _overlapping(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
 
 def _changed_after(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Copy a buffer whole, then change it, then copy it once more."""
-    op, side = choices.pick(_exact(vocabulary, dtype)), SIDES[index % len(SIDES)]
+    op, side = choices.pick(_exact(vocabulary, dtype)), _side(dtype, index)
     source, first, second = (nodes.buffer(slot, (side, side), dtype) for slot in range(3))
     is_copied = index % 2 and vocabulary.has(Op.CONTIGUOUS, on=dtype)
     copy = nodes.store(first, UOp(Op.CONTIGUOUS, source) if is_copied else source)
@@ -226,7 +242,7 @@ def _changed_after(dtype: DType, vocabulary: Vocabulary, choices: Choices, index
 
 def _partly_over(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Write a buffer whole, then over a part of it: where a gate is open, or through a view."""
-    side = SIDES[index % len(SIDES)]
+    side = _side(dtype, index)
     shape = (side, side)
     own, whole, more = nodes.buffer(0, shape, dtype), param(1, shape, dtype), param(2, shape, dtype)
     done = UOp(Op.AFTER, own, nodes.store(own, whole))
@@ -240,7 +256,7 @@ def _partly_over(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
 
 def _relayed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Hand contents on along a ring: each buffer is written over after the next has read it."""
-    steps = _Steps(choices, dtype, vocabulary, SIDES[index % len(SIDES)])
+    steps = _Steps(choices, dtype, vocabulary, _side(dtype, index))
     count = choices.between(3, 5)
     steps.start(count + 1)
     steps.write(count, [0])
@@ -252,7 +268,7 @@ def _relayed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int)
 
 def _mixed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Write buffers in any order, each over what others have read."""
-    steps = _Steps(choices, dtype, vocabulary, SIDES[index % len(SIDES)])
+    steps = _Steps(choices, dtype, vocabulary, _side(dtype, index))
     count = choices.between(3, 4)
     steps.start(count)
     for _ in range(choices.between(6, 10)):
@@ -266,7 +282,7 @@ def _temporaries(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
 
     The inputs are outputs too.
     """
-    steps = _Steps(choices, dtype, vocabulary, SIDES[index % len(SIDES)])
+    steps = _Steps(choices, dtype, vocabulary, _side(dtype, index))
     shape = (steps.side, steps.side)
     inputs = [param(slot, shape, dtype) for slot in range(2)]
     values = list(inputs)
@@ -281,7 +297,7 @@ def _temporaries(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
 
 def _read_around(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Combine what a buffer held before a STORE, perhaps a gated one, with what it then holds."""
-    shape = (SIDES[index % len(SIDES)],)
+    shape = (_side(dtype, index),)
     own, more = nodes.buffer(0, shape, dtype), param(1, shape, dtype)
     first, second = (choices.pick(_exact(vocabulary, dtype)) for _ in range(2))
     before = UOp(first, own, more)
@@ -292,7 +308,7 @@ def _read_around(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
 
 def _whole_again(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Write a matrix, then a row, through each view, and compute with what the whole then holds."""
-    side, effects = SIDES[index % len(SIDES)], []
+    side, effects = _side(dtype, index), []
     for k, view in enumerate((*TARGETS, _flipped_row)):
         shape = (side,) if view is _flipped_row else (side, side)
         own, copy = (nodes.buffer(2 * k + n, shape, dtype) for n in range(2))
@@ -303,6 +319,20 @@ def _whole_again(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: 
     return _on_data(UOp(Op.SINK, *effects), choices)
 
 
+def _crossing(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Write columns and rows of matrices, and a block, one over a part of the other."""
+    side, effects = _side(dtype, index) + 2, []
+    column, row, block = ((0, 1), (side, 1)), ((2, 0), (1, side)), ((1, 0), (2, 3))
+    parts = (column, row), (row, column), (block, column), (column, block)
+    for k, (first, second) in enumerate(parts):
+        own = nodes.buffer(3 * k, (side, side), dtype)
+        place = nodes.shrink(own, *first)
+        done = UOp(Op.AFTER, own, nodes.store(place, param(3 * k + 1, place.shape, dtype)))
+        place = nodes.shrink(done, *second)
+        effects.append(nodes.store(place, param(3 * k + 2, place.shape, dtype)))
+    return _on_data(UOp(Op.SINK, *effects), choices)
+
+
 def _flipped_row(choices: Choices, u: UOp) -> UOp:
     return nodes.flip(u, (True,))
 
@@ -310,16 +340,19 @@ def _flipped_row(choices: Choices, u: UOp) -> UOp:
 def _values_shared(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Compute a value of a buffer that is written, and use it for another buffer too.
 
-    The STORE to the buffer comes first or last. The value reads the buffer as it is, or a view.
+    The STORE to the buffer comes first or last. The value reads the buffer as it is, or a view. The
+    other buffer gets the value, or is updated by it.
     """
-    side, effects = SIDES[index % len(SIDES)], list[UOp]()
+    side, effects = _side(dtype, index), list[UOp]()
     op, other = (choices.pick(_exact(vocabulary, dtype)) for _ in range(2))
     more = param(0, (side, side), dtype)
-    for k, (is_view, is_last) in enumerate(product((False, True), repeat=2)):
+    for k, (is_view, is_updated) in enumerate(product((False, True), repeat=2)):
         own, copy = (nodes.buffer(1 + 2 * k + n, (side, side), dtype) for n in range(2))
         value = UOp(op, choices.pick(VIEWS)(choices, own) if is_view else own, more)
-        stores = nodes.store(own, UOp(other, value, value)), nodes.store(copy, value)
-        effects += reversed(stores) if is_last else stores
+        new = UOp(other, copy, value) if is_updated else value
+        kept = value if is_updated else UOp(other, value, value)
+        stores = nodes.store(own, kept), nodes.store(copy, new)
+        effects += stores if (k + index) % 2 else reversed(stores)
     return _on_data(UOp(Op.SINK, *effects), choices)
 
 
@@ -330,6 +363,7 @@ GROUPS = (
     ("read-around", (2, 4, 12), _read_around),
     ("whole-again", (1, 3, 12), _whole_again),
     ("values-shared", (1, 3, 12), _values_shared),
+    ("crossing", (1, 3, 12), _crossing),
     ("relayed", (1, 4, 40), _relayed),
     ("overwritten", (1, 4, 40), _mixed),
     ("temporaries", (1, 4, 40), _temporaries),

@@ -326,6 +326,13 @@ def _parts(u: UOp) -> UOp:
     return nodes.bitcast(u, next(d for d in INTS if d.bits == bits and d is not u.dtype))
 
 
+def _wider(dtype: DType) -> DType:
+    """Return the next wider dtype in which an accumulator is; of the widest itself."""
+    if dtype.is_float:
+        return dtypes.float32 if dtype.bits < 32 else dtypes.float64
+    return next((d for d in INTS if d.kind is dtype.kind and d.bits > dtype.bits), dtype)
+
+
 MOVED: dict[Op, Callable[[UOp], UOp]] = {
     Op.PERMUTE: lambda u: nodes.permute(u, (1, 0) if len(u.shape) == 2 else (1, 2, 0)),
     Op.RESHAPE: lambda u: nodes.reshape(u, u.shape[::-1]),
@@ -345,14 +352,20 @@ COMPOSED: dict[str, Callable[..., UOp]] = {
         u, (1,) * len(u.shape), (s + 3 for s in u.shape), PadFill.INVALID
     ),
     "TAIL": lambda u: nodes.shrink(u, (1,) * len(u.shape), (s - 1 for s in u.shape)),
+    "MIDDLE": lambda u: nodes.shrink(u, (1,) * len(u.shape), (s - 2 for s in u.shape)),
     "TURNED": nodes.flip_all,
     "ROWS": lambda u: nodes.reshape(u, (u.shape[0], prod(u.shape[1:]))),
     "SPREAD": lambda u: nodes.expand(
         u, (n if s == 1 else s for s, n in zip(u.shape, SIDES, strict=True))
     ),
     "PARTS": _parts,
+    "WIDE": lambda u: nodes.cast(u, _wider(u.dtype)),
+    "OTHER": lambda u: nodes.cast(
+        u, next(d for d in INTS if d.bits == u.dtype.bits and d is not u.dtype)
+    ),
     "BITS": lambda u: nodes.bitcast(u, next(d for d in INTS if d.bits == u.dtype.bits)),
 }
 """What has no op of its own: a product of matrices, folds along the second axis and of all axes, a
-PAD with absent elements, all but the first of each axis, a FLIP of all axes, two axes made of all,
-every axis of size 1 repeated, the halves of each element, and the bits as a signed integer."""
+PAD with absent elements, all but the first of each axis, all but the first and last, a FLIP of all
+axes, two axes made of all, every axis of size 1 repeated, the halves of each element, a wider
+dtype, an integer of the other kind, and the bits as a signed integer."""

@@ -73,7 +73,7 @@ TURNS = [(c, m) for m in range(4, 13) for c in range(2, 13) if gcd(c, m) > 1 and
 def dense_groups() -> Iterator[Group]:
     for op, name, build, few in DENSE:
         for dtype in few:
-            yield of_op(op, dtype, name, (1, 2, 20), build, dtype)
+            yield of_op(op, dtype, name, (1, 4, 20), build, dtype)
 
 
 def groups() -> Iterator[Group]:

@@ -215,6 +215,57 @@ def _in_place(k: Kernel) -> UOp:
     return a.store(i, chosen)
 
 
+def _kept(k: Kernel) -> UOp:
+    """Write some elements, and read all of them."""
+    n = k.size()
+    kept, out, a, i = k.memory(n), k.memory(n), k.memory(n), k.counter(n)
+    gate = UOp(Op.CMPLT, k.number(2), a.load(i))
+    done = UOp(Op.AFTER, kept.param, kept.store(i, a.load(i), gate))
+    return out.store(i, load(done, i))
+
+
+def _windowed(k: Kernel) -> UOp:
+    """Read the window of each place, the first of which begins before the row."""
+    n, width = k.size(), k.choices.between(2, 5)
+    out, a = k.memory(n * width), k.memory(n + 1)
+    i, j = k.counter(n), k.counter(width)
+    place = UOp(Op.ADD, times(i, width), plus(j, -1))
+    window = plus(UOp(Op.IDIV, place, index_const(width)), 1)
+    return out.store(flat((i, j)), a.load(window))
+
+
+def _looked_up(k: Kernel) -> UOp:
+    """Add up one element of a row by its number, which may be none."""
+    n, m = k.size(), k.size()
+    out, a, numbers = k.memory(n), k.memory(m), k.memory(n, dtypes.int32)
+    i = k.counter(n)
+
+    def term(r: UOp) -> UOp:
+        is_other = UOp(Op.CMPNE, cast(r, dtypes.int32), numbers.load(i))
+        return UOp(Op.WHERE, is_other, k.number(0), a.load(r))
+
+    return out.store(i, k.fold(Op.ADD, m, term))
+
+
+def _skewed(k: Kernel) -> UOp:
+    """Compute each row from the one before, a place further right: the loops have one order."""
+    k.kind = AxisType.LOOP
+    n, m = k.choices.between(2, 3), k.choices.between(4, 6)
+    a = k.memory((n + 1) * m + 1)
+    i, j = k.counter(n), k.counter(m)
+    here = UOp(Op.ADD, times(i, m), j)
+    return a.store(plus(here, m), UOp(Op.ADD, a.load(plus(here, 1)), k.number(3)))
+
+
+def _counted(k: Kernel) -> UOp:
+    """Count how often numbers come."""
+    k.kind = None
+    n, bins = k.size(), k.size()
+    out, numbers = k.memory(bins, dtypes.int32), k.memory(n, dtypes.int32)
+    place = modulo(cast(numbers.load(k.counter(n)), dtypes.index), bins)
+    return UOp(Op.ATOMICADD, out.at(place), const(1, dtypes.int32))
+
+
 def _in_two_phases(k: Kernel) -> UOp:
     """Let each item add up its share in LOCAL memory, and one item the shares."""
     rounds = k.choices.between(2, 3)
@@ -228,13 +279,6 @@ def _in_two_phases(k: Kernel) -> UOp:
 
 KERNELS: tuple[Callable[[Kernel], UOp], ...] = (
     *(_transposed, _reversed, _smoothed, _joined, _gathered, _scattered, _product, _centred),
-    *(
-        _place_of_largest,
-        _pooled,
-        _repeated,
-        _in_blocks,
-        _below_diagonal,
-        _in_place,
-        _in_two_phases,
-    ),
+    *(_place_of_largest, _pooled, _repeated, _in_blocks, _below_diagonal, _in_place, _kept),
+    *(_windowed, _looked_up, _skewed, _counted, _in_two_phases),
 )
