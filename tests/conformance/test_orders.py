@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +12,12 @@ import pytest
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import groups
 from uop.interpreter.evaluate import evaluate
+from uop.spec.args import ReduceArg
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 Array = npt.NDArray[np.generic]
-NAMES = ("in-place", "relayed", "overwritten", "temporaries")
+NAMES = ("in-place", "relayed", "overwritten", "temporaries", "whole-again", "crossing")
 OUTSIDE = -1
 OPS = {Op.ADD: np.add, Op.MUL: np.multiply, Op.MAX: np.maximum}
 
@@ -36,7 +38,7 @@ def numbers(u: UOp) -> list[int]:
 
 def places(u: UOp) -> tuple[UOp, npt.NDArray[np.int64]]:
     """The buffer under a view, and the number of each element in it."""
-    if u.op in (Op.BUFFER, Op.PARAM, Op.CONTIGUOUS) or u.op in OPS:
+    if u.op in (Op.BUFFER, Op.PARAM, Op.CONTIGUOUS, Op.REDUCE) or u.op in OPS:
         return u, np.arange(int(np.prod(u.shape))).reshape(u.shape)
     base, at = places(u.src[0])
     match u.op:
@@ -70,6 +72,10 @@ def value(u: UOp, memory: dict[UOp, Array]) -> Array:
         whole = OPS[base.op](*(value(s, memory) for s in base.src))
     elif base.op is Op.CONTIGUOUS:
         whole = value(base.src[0], memory)
+    elif isinstance(base.arg, ReduceArg):
+        (axis,) = base.arg.axes
+        rows = np.moveaxis(value(base.src[0], memory), axis, 0)
+        whole = np.expand_dims(reduce(OPS[base.arg.op], rows), axis)
     else:
         whole = memory[base]
     flat = np.append(whole.reshape(-1), whole.dtype.type(0))
@@ -113,7 +119,8 @@ def test_the_interpreter_reads_all_before_it_writes(name: str) -> None:
 def test_what_is_written_over_was_read_through_every_view() -> None:
     stores = [u for c in made("in-place") for u in c.root.toposort() if u.op is Op.STORE]
     below = [{v.op for v in u.src[1].toposort()} for u in stores]
-    for op in (Op.PERMUTE, Op.FLIP, Op.PAD, Op.SHRINK, Op.EXPAND, Op.INDEX, Op.RESHAPE):
+    views = (Op.PERMUTE, Op.FLIP, Op.PAD, Op.SHRINK, Op.EXPAND, Op.INDEX, Op.RESHAPE)
+    for op in (*views, Op.REDUCE):
         assert any(op in ops for ops in below), op
 
 
