@@ -40,7 +40,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
             count = len(VIEWS)
             counts = (count if dtype is KINDS[0] else 0, count, 3 * count)
             yield group("graph", None, dtype, "in-place-alone", counts, _alone, *args, needs=memory)
-            counts = (2 if dtype is KINDS[0] else 1, 4, 12)
+            counts = (2 if dtype is KINDS[0] else 1, 6, 12)
             yield group("graph", None, dtype, "overlaps", counts, _overlapping, *args, needs=memory)
 
 
@@ -357,14 +357,14 @@ def _values_shared(dtype: DType, vocabulary: Vocabulary, choices: Choices, index
 
 
 GROUPS = (
-    ("in-place", (1, 3, 12), _in_place),
-    ("changed-after", (1, 3, 12), _changed_after),
-    ("partly-over", (2, 4, 12), _partly_over),
-    ("read-around", (2, 4, 12), _read_around),
-    ("whole-again", (1, 3, 12), _whole_again),
-    ("values-shared", (1, 3, 12), _values_shared),
-    ("crossing", (1, 3, 12), _crossing),
-    ("relayed", (1, 4, 40), _relayed),
-    ("overwritten", (1, 4, 40), _mixed),
-    ("temporaries", (1, 4, 40), _temporaries),
+    ("in-place", (1, 6, 12), _in_place),
+    ("changed-after", (1, 6, 12), _changed_after),
+    ("partly-over", (2, 6, 12), _partly_over),
+    ("read-around", (2, 6, 12), _read_around),
+    ("whole-again", (1, 6, 12), _whole_again),
+    ("values-shared", (1, 6, 12), _values_shared),
+    ("crossing", (1, 6, 12), _crossing),
+    ("relayed", (1, 6, 40), _relayed),
+    ("overwritten", (1, 6, 40), _mixed),
+    ("temporaries", (1, 6, 40), _temporaries),
 )

@@ -30,7 +30,7 @@ from uop.spec.ops.names import CONVERSIONS, Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp, const, param
 
-COUNTS = (1, 12, 80)
+COUNTS = (2, 36, 120)
 TOGETHER = 16
 """The pairs in one program; each is an output."""
 ARITHMETIC = (Op.ADD, Op.SUB, Op.MUL)
@@ -129,6 +129,9 @@ class Operands:
         """Convert back to the dtype of the pair."""
         return a if a.dtype is self.dtype else nodes.cast(a, self.dtype)
 
+    def negated(self, condition: UOp) -> UOp:
+        return UOp(Op.NOT, condition) if self.vocabulary.has(Op.NOT) else condition
+
     def view(self, a: UOp) -> UOp:
         """Move a value within its own shape, by ops that the vocabulary has."""
         for view, _, _ in self.choices.shuffled(VIEWS):
@@ -191,6 +194,12 @@ def _same_constant(o: Operands, f: Op, g: Op) -> UOp:
     """f(g(x, c), c)."""
     inner = o.two(g, o.x, None)
     return o.two(f, inner, inner.src[1])
+
+
+def _same_on_both(o: Operands, f: Op, g: Op) -> UOp:
+    """f(g(x, c), g(y, c))."""
+    first = o.two(g, o.x, None)
+    return o.two(f, first, UOp(first.op, o.taken(g, o.y), first.src[1]))
 
 
 def _undone(o: Operands, f: Op) -> UOp:
@@ -311,6 +320,17 @@ FORMS: tuple[tuple[str, Callable[..., UOp]], ...] = (
     ("g", lambda o, g: o.two(g, _padded(o.input(SQUARE)), None)),
     ("g", lambda o, g: _padded(o.two(g, o.input(SQUARE), None))),
     ("rg", lambda o, r, g: nodes.fold(r, o.home(_padded(o.two(g, o.input(SQUARE), None))), (0,))),
+    ("fg", _same_on_both),
+    ("c", lambda o, c: o.where(o.x, o.y, o.negated(UOp(c, o.x, o.y)))),
+    ("cg", lambda o, c, g: o.where(o.x, o.y, o.two(c, o.two(g, o.x, None), None))),
+    ("", lambda o: o.view(o.view(o.input(SQUARE)))),
+    ("f", lambda o, f: o.two(f, *(o.view(o.input(slot)) for slot in (SQUARE, SQUARE)))),
+    ("r", lambda o, r: nodes.fold(r, o.view(o.input(SQUARE)), (0,))),
+    ("r", lambda o, r: o.view(nodes.fold(r, o.input(SQUARE), (1,)))),
+    ("fr", lambda o, f, r: o.two(f, o.input(SQUARE), nodes.fold(r, o.input(SQUARE), (0,)))),
+    ("fr", lambda o, f, r: o.two(f, nodes.fold(r, o.input(SQUARE), (1,)), None)),
+    ("ru", lambda o, r, u: nodes.fold(r, o.home(o.one(u, o.input(SQUARE))), (1,))),
+    ("ur", lambda o, u, r: o.one(u, nodes.fold(r, o.input(SQUARE), (0, 1)))),
     ("grr", lambda o, g, *rs: o.two(g, *(nodes.fold(r, o.input(SQUARE), (0,)) for r in rs))),
 )
 """Each with a letter for each op: f has two operands, and so has g, which compares nothing; c

@@ -223,8 +223,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         both = (dtype, vocabulary)
         for name, kernel, more in KERNELS:
             needs = (*KERNEL_OPS, *more)
-            yield group("kernel", None, dtype, name, (1, 1, 20), kernel, *both, needs=needs)
-        yield of_op(Op.BARRIER, dtype, "workgroup", (1, 1, 20), workgroup, *both)
+            yield group("kernel", None, dtype, name, (1, 3, 20), kernel, *both, needs=needs)
+        yield of_op(Op.BARRIER, dtype, "workgroup", (1, 3, 20), workgroup, *both)
     yield from features.dense_groups()
     for dtype in (dtypes.int32, dtypes.float32):
         yield of_op(Op.PROGRAM, dtype, "rendered", (1, 1, 10), _rendered, dtype, vocabulary)
