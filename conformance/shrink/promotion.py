@@ -1,8 +1,8 @@
 """Recognises integer promotion: integers of 8 and 16 bits that are computed in 32 bits, as in C.
 
 A backend that writes C and does not narrow each result has one fault that shows in many programs.
-What these return tells: the values of the programs with 32 bits between their ops. No program has
-to run on the backend for that.
+Their wrong values are those of the same programs with 32 bits between the ops, so the interpreter
+finds them, and no program runs on the backend.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ MOVES = ops_of("movement")
 
 
 def unpromoted(start: Candidate, failure: CaseFailure) -> tuple[int, ...] | None:
-    """The wrong outputs of a failing program that promotion does not give; None for no output.
+    """The wrong outputs that integer promotion does not explain; None if it explains no output.
 
-    Of an output that the failure describes, it gives the wrong values. Another one is wrong with
-    it too.
+    It explains an output if it gives the wrong values that the failure describes, or, where the
+    failure describes none of that output, some value that differs from the right one.
     """
     wrong = failure.wrong or tuple({e.at[0]: 0 for e in failure.values if e.at})
     if not failure.values or NARROW.isdisjoint(u.dtype for u in start.root.toposort()):
@@ -66,8 +66,8 @@ def _promotions(root: UOp) -> Iterator[UOp]:
     """
     whole = root if kind_of(root).calls_kernels else decomposed(inlined(root))
     order = whole.toposort()
+    uses = Counter(s for u in order for s in u.src)
     for once in (False, True):
-        uses = Counter(s for u in order for s in u.src)
         yield _promoted(order, {u for u in order if not once or uses[u] == 1})
 
 
