@@ -155,6 +155,17 @@ def modulo(i: UOp, count: int) -> UOp:
     return UOp(Op.MOD, i, index_const(count))
 
 
+def less(a: UOp, b: UOp) -> UOp:
+    return UOp(Op.CMPLT, a, b)
+
+
+def total(first: UOp, *others: UOp) -> UOp:
+    """Add up values from the first to the last."""
+    for other in others:
+        first = UOp(Op.ADD, first, other)
+    return first
+
+
 def flat(counters: Iterable[UOp]) -> UOp:
     """Return the number that has the counters as digits, the last one the lowest."""
     place = index_const(0)

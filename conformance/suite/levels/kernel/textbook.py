@@ -5,12 +5,14 @@ Their sizes are no multiples of 4. They run in loops, in loops of work items, an
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Generated
 from uop.conformance.suite.levels.kernel.scalar import (
+    Listing,
     Memory,
     at,
     closed,
@@ -34,6 +36,8 @@ SIZES = (3, 5, 6, 7, 9, 10)
 KINDS = (AxisType.LOOP, AxisType.GLOBAL, None)
 """In what a kernel runs; None is a work item."""
 ITEMS = 4
+SIDE = 3
+"""The side of a tile."""
 
 
 @dataclass(slots=True)
@@ -46,12 +50,22 @@ class Kernel:
     memories: list[Memory] = field(default_factory=list)
     counters: list[UOp] = field(default_factory=list)
     folds: int = 0
+    same: dict[int, int] = field(default_factory=dict)
+    """The PARAMs that have the buffer of an earlier one."""
+    runs: int = 1
+    """How often it runs; each run has the buffers of the one before in the other order."""
 
     def size(self) -> int:
         return self.choices.pick(SIZES)
 
     def memory(self, count: int, dtype: DType | None = None) -> Memory:
         self.memories.append(Memory(len(self.memories), count, dtype or self.dtype))
+        return self.memories[-1]
+
+    def again(self, memory: Memory) -> Memory:
+        """Return the same memory by another PARAM."""
+        self.memories.append(replace(memory, slot=len(self.memories)))
+        self.same[self.memories[-1].slot] = memory.slot
         return self.memories[-1]
 
     def counter(self, count: int) -> UOp:
@@ -71,19 +85,49 @@ class Kernel:
     def number(self, value: int) -> UOp:
         return const(value, self.dtype)
 
-    def body(self, effect: UOp) -> UOp:
-        return UOp(Op.SINK, effect if self.kind is None else closed(effect, self.counters))
+    def call(self, written: UOp, first: int) -> UOp:
+        """Return the CALL of what is written, with buffers from this slot on."""
+        body = written
+        if written.op is not Op.LINEAR:
+            body = UOp(Op.SINK, written if self.kind is None else closed(written, self.counters))
+        arguments = [
+            Memory(first + self.same.get(m.slot, m.slot), m.count, m.dtype).argument
+            for m in self.memories
+        ]
+        call = UOp(Op.CALL, body, *arguments)
+        for _ in range(1, self.runs):
+            arguments.reverse()
+            call = UOp(Op.CALL, body, *(UOp(Op.AFTER, a, call) for a in arguments))
+        return call
 
 
-def textbook(dtype: DType, choices: Choices, index: int) -> Generated:
+class Steps(Listing):
+    """A LINEAR whose reads stand where they are written."""
+
+    def put(self, memory: UOp, i: UOp, value: UOp, *gate: UOp) -> None:
+        self.do(store(at(memory, i), value, *gate))
+
+    def get(self, memory: UOp, i: UOp) -> UOp:
+        return self.do(load(self.now(memory), i))
+
+
+def square(k: Kernel) -> tuple[UOp, UOp, UOp, UOp]:
+    """Return the counters of groups and of items, of rows and of columns; axis 0 is either."""
+    y, x = (0, 1) if k.choices.chance(50) else (1, 0)
+    groups = special(f"gidx{y}", 2), special(f"gidx{x}", 3)
+    return *groups, special(f"lidx{y}", SIDE), special(f"lidx{x}", SIDE)
+
+
+def written(
+    kernels: Sequence[Callable[[Kernel], UOp]], dtype: DType, choices: Choices, index: int
+) -> Generated:
     """Write each kernel once."""
     calls, slot = [], 0
-    for k, build in enumerate(KERNELS):
+    for k, build in enumerate(kernels):
         kernel = Kernel(dtype, choices, KINDS[(k + index) % len(KINDS)])
-        body = kernel.body(build(kernel))
-        arguments = [Memory(slot + m.slot, m.count, m.dtype).argument for m in kernel.memories]
-        calls.append(UOp(Op.CALL, body, *arguments))
-        slot += len(arguments)
+        body = build(kernel)
+        calls.append(kernel.call(body, slot))
+        slot += len(kernel.memories)
     return with_contents(UOp(Op.SINK, *calls), choices)
 
 
@@ -282,3 +326,4 @@ KERNELS: tuple[Callable[[Kernel], UOp], ...] = (
     *(_place_of_largest, _pooled, _repeated, _in_blocks, _below_diagonal, _in_place, _kept),
     *(_windowed, _looked_up, _skewed, _counted, _in_two_phases),
 )
+textbook = partial(written, KERNELS)
