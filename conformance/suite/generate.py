@@ -24,6 +24,7 @@ from uop.conformance.suite.levels.graph import (
     property,
     random_graph,
     rewrites,
+    steps_on_memory,
     structures,
     twins,
 )
@@ -235,7 +236,7 @@ RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "function": (functions.groups,),
     "graph": (
         *(pairs.groups, rewrites.groups, pairs.aliased, arithmetic.groups, ends.groups),
-        *(structures.groups, chains.groups, orders.groups),
+        *(structures.groups, chains.groups, orders.groups, steps_on_memory.groups),
         random_graph.groups,
     ),
     "twin": (twins.groups,),

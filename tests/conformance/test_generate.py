@@ -11,6 +11,7 @@ import pytest
 from uop.conformance.judging.expected import may_end
 from uop.conformance.suite import generate
 from uop.conformance.suite.case import Case, CaseId, InvalidCase, NoSuchCaseError
+from uop.conformance.suite.levels.graph import steps_on_memory
 from uop.conformance.suite.levels.op.elementwise import decomposed
 from uop.conformance.suite.values import specials
 from uop.interpreter.evaluate import evaluate
@@ -78,7 +79,8 @@ LISTED = (
     *("view-pairs", "left-out", "called-on-views", "powers", "unchanged", "rounded"),
     *("mixed-products", "narrow-indices", "structures", "read-around"),
     *("siblings", "dtypes-alone", "widened-apart", "returned"),
-    *("whole-again", "crossing"),
+    *("whole-again", "crossing", "lent", "stored-siblings"),
+    *steps_on_memory.EFFECTS,
 )
 """Groups whose programs are listed; of these the seed chooses the data."""
 

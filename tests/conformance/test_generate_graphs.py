@@ -13,6 +13,7 @@ from uop.conformance.suite import generate
 from uop.conformance.suite.case import Batch, Case
 from uop.conformance.suite.choices import CountedChoices
 from uop.conformance.suite.levels.graph import random_graph as graph
+from uop.conformance.suite.levels.graph import steps_on_memory
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import Mask
 from uop.interpreter.tensor.evaluation import FullOutput
@@ -35,6 +36,7 @@ LISTED = (
     *("of-constants", "mixed-products", "narrow-indices", "structures", "siblings"),
     *("read-around", "dtypes-alone", "widened-apart", "tests-folded", "returned"),
     *("whole-again", "values-shared", "crossing"),
+    *(*steps_on_memory.EFFECTS, "lent", "stored-siblings"),
 )
 """Groups whose programs are listed, or are a few steps on memory."""
 

@@ -27,7 +27,8 @@ def functions(root: UOp) -> list[UOp]:
 
 
 def values(output: FullOutput) -> tuple[Value, ...]:
-    assert not isinstance(output, dict)
+    if isinstance(output, dict):
+        return tuple(output.values())
     return output if isinstance(output, tuple) else (output,)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from math import prod
 from typing import cast
 
@@ -34,7 +35,7 @@ from uop.spec.graph import LEAVES
 from uop.spec.ops.names import Op
 from uop.spec.properties import axis, device
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
-from uop.spec.uop import UOp, param
+from uop.spec.uop import UOp, const, param
 
 DEVICE = "D0"
 PREFERRED = (dtypes.int32, dtypes.float32)
@@ -129,6 +130,11 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         yield group("device", Op.ALLREDUCE, dtype, "folds", few, _folds, dtype, needs=needs)
         yield group("device", Op.ALLREDUCE, dtype, "rests", few, _rests, dtype, needs=needs)
         yield group("device", Op.LOAD, dtype, "parts", few, _parts, dtype, needs=needs)
+        few = (1, 2, 12)
+        for name, steps in ON_MEMORY.items():
+            of_steps = (steps, dtype, vocabulary)
+            held = (*needs, Op.STORE, Op.AFTER, Op.SINK, Op.BUFFER)
+            yield group("device", Op.BUFFER, dtype, name, few, _on_memory, *of_steps, needs=held)
         few, both = (int(dtype is not COLLECTED[-1]), 1, 10), (dtype, vocabulary)
         yield group("device", Op.LOAD, dtype, "turned", few, _turned, *both, needs=needs)
     for dtype in HOMES:
@@ -239,6 +245,121 @@ def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
         t = UOp(Op.LOAD, t, arg=LoadArg(f"D{k + 1}"))
         t = UOp(choices.pick(vocabulary.on(dtype).unary), t)
     return with_data(t, choices, *DRAWS)
+
+
+@dataclass(slots=True)
+class _Slots:
+    """The buffers and inputs of one program, in rows that the devices share out."""
+
+    choices: Choices
+    dtype: DType
+    on: tuple[str, ...]
+    slots: Iterator[int] = field(default_factory=count)
+
+    @property
+    def shape(self) -> Shape:
+        return (2 * len(self.on), 3)
+
+    def buffer(self, on: Device, shape: Shape = ()) -> UOp:
+        return nodes.buffer(next(self.slots), shape or self.shape, self.dtype, on)
+
+    def input(self, on: Device, shape: Shape = (), dtype: DType | None = None) -> UOp:
+        return param(next(self.slots), shape or self.shape, dtype or self.dtype, on)
+
+
+def _on_memory(
+    steps: Sequence[Callable[[_Slots], Iterator[UOp]]],
+    dtype: DType,
+    vocabulary: Vocabulary,
+    choices: Choices,
+    index: int,
+) -> Generated:
+    """Do each step on buffers of its own; an odd number of devices comes first."""
+    number = NUMBERS[(COLLECTED.index(dtype) + 2 * index) % len(NUMBERS)]
+    slots = _Slots(choices, dtype, devices(number))
+    effects = [effect for step in steps for effect in step(slots)]
+    heard = filter(vocabulary.speaks, effects)
+    return with_data(UOp(Op.SINK, *heard), choices, draw_ordinary, draw_ordinary)
+
+
+def _copied(u: UOp, to: Device) -> UOp:
+    return UOp(Op.LOAD, u, arg=LoadArg(to))
+
+
+def _updated(s: _Slots) -> Iterator[UOp]:
+    """Update shards: by inputs, behind a gate, by views and folds, and a part of each row."""
+    own = s.buffer(s.on)
+    yield nodes.store(own, UOp(Op.ADD, own, s.input(s.on)))
+    yield nodes.store(s.buffer(s.on), s.input(s.on), s.input(s.on, dtype=dtypes.bool))
+    own = s.buffer(s.on)
+    yield nodes.store(own, nodes.flip(own, (False, True)))
+    for k in range(2):
+        own = s.buffer(s.on)
+        total = nodes.expand(nodes.fold(Op.MAX, own, (k,)), s.shape)
+        yield nodes.store(own, UOp(Op.SUB, own, total))
+    own, rows = s.buffer(s.on), s.shape[0]
+    part = nodes.shrink(own, (0, 1), (rows, 2))
+    yield nodes.store(part, nodes.shrink(own, (0, 0), (rows, 2)))
+    own = s.buffer(s.on)
+    moved = _copied(nodes.flip(_copied(own, s.on[0]), (True, False)), s.on)
+    yield nodes.store(own, UOp(Op.SUB, moved, s.input(s.on)))
+
+
+def _gathered_again(s: _Slots) -> Iterator[UOp]:
+    """Gather shards before and after an update, on a device that has some and on another one."""
+    for to in (s.on[0], s.on[-1], "E"):
+        own, before, after = s.buffer(s.on), s.buffer(to), s.buffer(to)
+        first = nodes.store(before, _copied(own, to))
+        change = nodes.store(UOp(Op.AFTER, own, first), s.input(s.on))
+        yield nodes.store(after, _copied(UOp(Op.AFTER, own, change), to))
+    rows = s.shape[0]
+    for start, end in ((1, rows), (0, rows - 1), (2, rows - 1)):
+        part = nodes.shrink(_copied(s.input(s.on), s.on[0]), (start, 1), (end - start, 2))
+        yield nodes.store(s.buffer(s.on[-1], part.shape), _copied(part, s.on[-1]))
+    whole, own = s.input("E"), s.buffer(s.on)
+    yield nodes.store(own, UOp(Op.SUB, _copied(whole, s.on), own))
+
+
+def _exchanged(s: _Slots) -> Iterator[UOp]:
+    """Copy between two devices and change the source, and swap what they hold."""
+    a, b = s.on[0], s.on[-1]
+    for is_part in (False, True):
+        source, target = s.buffer(a), s.buffer(b, (2, 2) if is_part else ())
+        part = nodes.shrink(source, (1, 1), (2, 2)) if is_part else source
+        copy = nodes.store(target, _copied(part, b))
+        yield nodes.store(UOp(Op.AFTER, source, copy), s.input(a))
+    one, two, kept = s.buffer(a), s.buffer(b), s.buffer(b)
+    first = nodes.store(kept, _copied(one, b))
+    second = nodes.store(UOp(Op.AFTER, one, first), _copied(two, a))
+    yield nodes.store(UOp(Op.AFTER, two, second), UOp(Op.AFTER, kept, first))
+
+
+def _trained(s: _Slots) -> Iterator[UOp]:
+    """Move weights on one device, or shared out, by what all devices computed, in two steps."""
+    row = (1, 3)
+    for to in (s.on[0], "E"):
+        weight, velocity = s.buffer(to, row), s.buffer(to, row)
+        for _ in range(2):
+            slope = nodes.fold(Op.ADD, s.input(s.on), (0,))
+            kept = UOp(Op.MUL, velocity, const(3, s.dtype))
+            new = UOp(Op.ADD, kept, _copied(slope, to))
+            velocity = nodes.after(velocity, new)
+            weight = nodes.after(weight, UOp(Op.SUB, weight, velocity))
+            velocity = UOp(Op.AFTER, velocity, weight.src[1])
+        yield weight.src[1]
+    own = s.buffer(s.on)
+    for _ in range(2):
+        total = UOp(Op.ALLREDUCE, s.input(s.on), arg=AllReduceArg(Op.ADD, s.on))
+        wide = nodes.expand(nodes.fold(Op.ADD, total, (0,)), s.shape)
+        own = nodes.after(own, UOp(Op.SUB, own, wide))
+    yield own.src[1]
+
+
+ON_MEMORY: dict[str, tuple[Callable[[_Slots], Iterator[UOp]], ...]] = {
+    "updated": (_updated, _gathered_again),
+    "exchanged": (_exchanged, _trained),
+}
+"""The steps of each kind of program on buffers."""
 
 
 def _sharded(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:

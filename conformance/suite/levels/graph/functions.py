@@ -8,6 +8,7 @@ Further FUNCTIONs compute the arguments and the body itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
@@ -30,6 +31,9 @@ HOMES: dict[str, tuple[str, ...]] = {
 }
 """The dtypes that graphs start with, by the flavour in which they grow."""
 
+ARGUED = (dtypes.int32, dtypes.float32, dtypes.uint8, dtypes.int64)
+"""The dtypes of calls that are listed: what may be mixed up in one does not depend on the dtype."""
+
 DEEPEST = 3
 MOST_CUTS = 4
 
@@ -43,6 +47,10 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     needs = (*CALLED, Op.STACK, Op.CMPLT, Op.CMPNE, Op.WHERE, Op.CAST, Op.MOD, Op.ADD)
     for dtype in (dtypes.int32, dtypes.float32, dtypes.uint8):
         yield group("function", None, dtype, "ranges", (1, 2, 12), _ranges, dtype, needs=needs)
+    for dtype in vocabulary.of_dtypes(ARGUED):
+        for name, listed in (("arguments", _arguments), ("on-memory", _on_memory)):
+            both, held = (dtype, vocabulary), (*CALLED, Op.SUB, Op.MUL)
+            yield group("function", None, dtype, name, (1, 2, 12), listed, *both, needs=held)
 
 
 def _nested(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
@@ -90,6 +98,86 @@ def _ranges(dtype: DType, choices: Choices, index: int) -> Generated:
         for at in (index_const(low), index_const(high), inside):
             found += nodes.call(body, at, x)
     return with_data(nodes.outputs(*found), choices, draw_ordinary)
+
+
+def _arguments(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Call bodies of a few ops on arguments in each order, on each other's results, on views and
+    constants, with slots left out, and from bodies with other PARAMs of the same slots.
+    """
+    n = choices.between(2, 5)
+    x, y, z = (param(slot, (n, n), dtype) for slot in range(3))
+    two, three = (
+        nodes.expand(nodes.reshape(const(k, dtype), (1, 1)), (n, n))
+        for k in choices.shuffled((2, 3))
+    )
+    apart = UOp(Op.SUB, x, UOp(Op.MUL, y, two))
+    pair = [apart, nodes.flip(y, (True, False))]
+    every = [UOp(Op.SUB, apart, nodes.permute(z, (1, 0))), z, UOp(Op.MUL, x, z), x]
+    found = []
+    for two_of in (
+        *((x, y), (y, x), (x, x), (UOp(Op.SUB, x, y), x), (y, UOp(Op.MUL, x, y)), (two, y)),
+        *((nodes.permute(y, (1, 0)), x), (x, nodes.permute(x, (1, 0))), (x, three), (x, two)),
+    ):
+        found += nodes.call(pair, *two_of)
+    for arguments in ((y, z, x), (z, x, y), (x, z, y), (UOp(Op.SUB, y, z), x, y), (z, z, y)):
+        found += nodes.call(every, *arguments)
+    # The results in another order, some of them alone, and a slot that the body leaves out.
+    found += nodes.call([every[k] for k in (3, 0, 1)], y, z, x)
+    found += [nodes.call(every, z, y, x)[k] for k in (2, 1)]
+    found += nodes.call([UOp(Op.SUB, x, z)], y, x, z) + nodes.call([z, two, x], x, y, z)
+    # A body that differs in one number, one axis or one order.
+    for other in (UOp(Op.SUB, x, UOp(Op.MUL, y, three)), UOp(Op.SUB, y, UOp(Op.MUL, x, two))):
+        found += nodes.call([other, nodes.flip(y, (False, True))], x, y)
+    found += [nodes.call([nodes.fold(Op.ADD, x, (axis,))], y)[0] for axis in range(2)]
+    for times in (2, 3):
+        values = [x, y]
+        for _ in range(times):
+            values = nodes.call(pair, *values)
+        found += [*values, *nodes.call(pair, *reversed(values))]
+    inner = nodes.call(pair, y, x)
+    for outer in (
+        [UOp(Op.SUB, inner[0], x), inner[1]],
+        [*nodes.call(pair, UOp(Op.SUB, x, y), x), y],
+        nodes.call(nodes.call(pair, y, UOp(Op.MUL, x, y)), y, x),
+    ):
+        found += nodes.call(outer, x, y) + nodes.call(outer, z, x)
+    is_first = UOp(Op.WHERE, param(2, (n, n), dtypes.bool), x, y)
+    gate = param(3, (n, n), dtypes.bool)
+    found += nodes.call([is_first], x, z, gate) + nodes.call([is_first], z, x, UOp(Op.NOT, gate))
+    heard = dict.fromkeys(filter(vocabulary.speaks, found))
+    return with_data(nodes.outputs(*heard), choices, draw_ordinary)
+
+
+def _on_memory(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Call one body on buffers and parts of them, before and after a STORE of a result."""
+    n = choices.between(3, 5)
+    x, y = (param(slot, (n, n), dtype) for slot in range(2))
+    body = [UOp(Op.SUB, x, UOp(Op.MUL, y, const(3, dtype))), nodes.permute(x, (1, 0))]
+    effects, slots = list[UOp](), count(2)
+
+    def buffer() -> UOp:
+        return nodes.buffer(next(slots), (n, n), dtype)
+
+    for turn in range(4):
+        own, out, more = buffer(), buffer(), buffer()
+        arguments = (own, x) if turn % 2 else (y, own)
+        results = nodes.call(body, *arguments)
+        first = nodes.store(own, results[turn // 2])
+        later = UOp(Op.AFTER, own, first)
+        again = nodes.call(body, *(later if u is own else u for u in arguments))
+        second = nodes.store(out, again[0])
+        both = nodes.call(body, UOp(Op.AFTER, out, second), later)
+        effects.append(nodes.store(more, UOp(Op.SUB, *both)))
+    own, out = buffer(), buffer()
+    rows = [nodes.shrink(own, (k, 0), (n - 1, n)) for k in range(2)]
+    small = [param(k, (n - 1, n), dtype) for k in range(2)]
+    (apart,) = nodes.call([UOp(Op.SUB, *small)], *rows)
+    effects.append(nodes.store(nodes.shrink(own, (1, 0), (n - 1, n)), apart))
+    one, two = buffer(), buffer()
+    ready = UOp(Op.AFTER, one, nodes.store(out, one))
+    effects.append(nodes.store(ready, nodes.call(body, two, ready)[0]))
+    heard = filter(vocabulary.speaks, effects)
+    return with_data(UOp(Op.SINK, *heard), choices, draw_ordinary, draw_ordinary)
 
 
 KINDS = (
