@@ -81,6 +81,8 @@ LISTED = (
     *("siblings", "dtypes-alone", "widened-apart", "returned"),
     *("whole-again", "crossing", "lent", "stored-siblings"),
     *steps_on_memory.EFFECTS,
+    *("computed-reads", "rearranged", "windows", "picks", "alike", "alike-views"),
+    *("quantised", "bit-tricks", "float-bits", "normalised"),
 )
 """Groups whose programs are listed; of these the seed chooses the data."""
 

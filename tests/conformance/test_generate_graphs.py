@@ -37,6 +37,8 @@ LISTED = (
     *("read-around", "dtypes-alone", "widened-apart", "tests-folded", "returned"),
     *("whole-again", "values-shared", "crossing"),
     *(*steps_on_memory.EFFECTS, "lent", "stored-siblings"),
+    *("computed-reads", "rearranged", "windows", "picks", "alike", "alike-views"),
+    *("quantised", "bit-tricks", "float-bits", "normalised"),
 )
 """Groups whose programs are listed, or are a few steps on memory."""
 
