@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import cast
 
@@ -68,8 +69,19 @@ def _only_sizes(linear: UOp) -> set[UOp]:
     return {u for u in linear.src if u not in used and is_size(u)}
 
 
+def _listed_again(linear: UOp) -> list[UOp]:
+    """The buffers that a kernel lists more than once, in the order of their first listing."""
+    counts = Counter(u for u in linear.src if u.op is Op.BUFFER)
+    return [u for u, count in counts.items() if count > 1]
+
+
 def _write(body: Body, linear: UOp) -> None:
     unwritten = _only_sizes(linear)
+    for u in _listed_again(linear):
+        # It keeps its contents between its blocks: it is declared before them.
+        body.current = u
+        body.starts.discard(u)
+        _register(body, u)
     for u in linear.src:
         if u in unwritten:
             continue
