@@ -99,12 +99,25 @@ class _Parts:
         if u.op in (Op.AFTER, Op.GROUP, Op.SINK):
             here = sources_here(u, u.device)
             kept = [self._done[s, name] for s in here if (s, name) in self._done]
+            if u.op is Op.AFTER:
+                kept += self._elsewhere(u)
             return UOp(u.op, *kept, tag=u.tag)
         if u.op is Op.LOAD and arg_of(u, LoadArg).device is not None:
             return self._loaded(u, name)
         if folds_shards(u):
             return self._folded(u, name)
         return self._computed(u, name)
+
+    def _elsewhere(self, after: UOp) -> list[UOp]:
+        """The parts of what an AFTER waits for that are on other devices: they read its memory."""
+        left, found = list(after.src[1:]), list[UOp]()
+        while left:
+            u = left.pop(0)
+            if u.op in (Op.GROUP, Op.SINK):
+                left += u.src
+            elif u.op is Op.STORE and u.device != after.device:
+                found += [self._done[u, name] for name in self._places(u)]
+        return found
 
     def _computed(self, u: UOp, name: str) -> UOp:
         """What a device computes from what it has."""
