@@ -41,12 +41,6 @@ from uop.conformance.suite.levels.kernel.scalar import (
     turned,
     with_contents,
 )
-from uop.conformance.suite.levels.kernel.textbook import textbook
-from uop.conformance.suite.levels.kernel.textbook_axes import of_axes
-from uop.conformance.suite.levels.kernel.textbook_items import of_items
-from uop.conformance.suite.levels.kernel.textbook_loops import of_loops
-from uop.conformance.suite.levels.kernel.textbook_places import of_places
-from uop.conformance.suite.levels.kernel.textbook_steps import of_steps
 from uop.conformance.suite.levels.nodes import cast, store
 from uop.interpreter.kernel.fragments import SHAPES
 from uop.interpreter.kernel.schedule import bound
@@ -71,7 +65,6 @@ AXES = ((1, 2), (2, 1), (1, 3), (3, 1), (2, 3), (3, 2), (0, 2), (3, 0), (2, 2))
 FEW = 3
 NARROW = (dtypes.uint8, dtypes.int8)
 USUAL = (dtypes.int32, dtypes.float32, dtypes.uint8)
-WIDE = (dtypes.int32, dtypes.float32, dtypes.uint8, dtypes.int64)
 TURNS = [(c, m) for m in range(4, 13) for c in range(2, 13) if gcd(c, m) > 1 and c % m]
 """Factors and divisors that have a common divisor."""
 
@@ -546,12 +539,6 @@ DENSE: tuple[tuple[Op, str, Callable[[DType, Choices, int], Generated], tuple[DT
     (Op.REDUCE, "terms", nests.terms, (dtypes.int32, dtypes.float32, dtypes.uint8, dtypes.int64)),
     (Op.REDUCE, "masked", nests.masked, (dtypes.int32, dtypes.float32, dtypes.uint8, dtypes.int64)),
     (Op.REDUCE, "shared", nests.shared_folds, (dtypes.int32, dtypes.int64, dtypes.uint8)),
-    (Op.CALL, "textbook", textbook, WIDE),
-    (Op.CALL, "textbook-places", of_places, WIDE),
-    (Op.CALL, "textbook-loops", of_loops, WIDE),
-    (Op.CALL, "textbook-steps", of_steps, WIDE),
-    (Op.CALL, "textbook-axes", of_axes, WIDE),
-    (Op.CALL, "textbook-items", of_items, WIDE),
     (Op.SPECIAL, "axes", axes, USUAL),
     (Op.STORE, "register-gates", in_registers, (dtypes.int32, dtypes.float64, dtypes.int8)),
     (Op.STORE, "local-gates", in_local, (dtypes.uint32, dtypes.float32, dtypes.int64)),

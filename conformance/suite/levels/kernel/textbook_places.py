@@ -37,7 +37,8 @@ def _in_threes(k: Kernel) -> UOp:
     """Read vectors of 3, write them in planes, and write them turned."""
     n = k.size()
     planes, out, a, i = k.memory(3 * n), k.memory(3 * n), k.memory(3 * n), k.counter(n)
-    together = UOp(Op.STACK, *(plus(times(i, 3), c) for c in range(3)))
+    first = times(i, 3)
+    together = UOp(Op.STACK, first, plus(first, 1), plus(first, 2))
     apart = UOp(Op.STACK, *(plus(i, n * c) for c in range(3)))
     three = a.load(together)
     factors = UOp(Op.STACK, *map(k.number, (1, 2, 3)))
