@@ -19,15 +19,14 @@ from uop.conformance.suite.levels.graph import (
     chains,
     ends,
     functions,
+    idioms,
     orders,
     pairs,
     property,
     random_graph,
     rewrites,
-    spelled,
     steps_on_memory,
     structures,
-    tricks,
     twins,
 )
 from uop.conformance.suite.levels.group import Build, Counts, Generated, Group, varied
@@ -239,7 +238,7 @@ RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "graph": (
         *(pairs.groups, rewrites.groups, pairs.aliased, arithmetic.groups, ends.groups),
         *(structures.groups, chains.groups, orders.groups, steps_on_memory.groups),
-        *(spelled.groups, tricks.groups),
+        *(idioms.groups,),
         random_graph.groups,
     ),
     "twin": (twins.groups,),

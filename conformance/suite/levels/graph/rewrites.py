@@ -16,6 +16,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import product
 from math import prod
+from typing import Any
 from zlib import crc32
 
 from uop.conformance.suite.choices import Choices
@@ -26,12 +27,14 @@ from uop.conformance.suite.levels.op.elementwise import guarded, rewrite_constan
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import constant as value_of
 from uop.spec.args import ConstArg, PadFill
-from uop.spec.dtype import INTS, VALUES, DType, Number, dtypes
+from uop.spec.dtype import DTYPES, INTS, VALUES, DType, Number, dtypes
 from uop.spec.errors import InvalidError
 from uop.spec.ops.names import CONVERSIONS, Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, param
 
+Argument = UOp | DType | Number | Shape
+"""What a name stands for, and what a form takes."""
 TABLES = {"rewrites": 3, "compositions": 1}
 """The files with patterns, each a group, and its programs of most dtypes in a smoke run."""
 VARIANTS, STRIDE = 4, 3
@@ -111,12 +114,13 @@ def table(name: str) -> dict[str, dict[str, str]]:
     """
     text = (files(__package__) / f"{name}.toml").read_text("utf-8")
     return {
-        section: {p: compilers for row, compilers in rows.items() for p in _alternatives(row)}
+        section: {p: compilers for row, compilers in rows.items() for p in alternatives(row)}
         for section, rows in tomllib.loads(text).items()
     }
 
 
-def _alternatives(row: str) -> Iterator[str]:
+def alternatives(row: str) -> Iterator[str]:
+    """Return the patterns that a row with braces is."""
     parts = (part.split("|") for part in BRACES.split(row))
     return map("".join, product(*parts))
 
@@ -174,7 +178,7 @@ def built(
     """Return a graph of a pattern; the turn chooses constants and targets of conversions."""
     for k in range(len(VALUES)):
         try:
-            made = _Builder(dtype, vocabulary, turn + k, length).node(_parsed(pattern), dtype)
+            made = Builder(dtype, vocabulary, turn + k, length).node(_parsed(pattern), dtype)
         except (InvalidError, ValueError):
             continue
         if vocabulary.speaks(made):
@@ -198,35 +202,48 @@ def _checked(u: UOp) -> UOp:
 
 
 @dataclass(slots=True)
-class _Builder:
-    """Builds the nodes of one pattern."""
+class Builder:
+    """Builds the nodes of patterns."""
 
     home: DType
     vocabulary: Vocabulary
     turn: int
     length: int
     constants: dict[tuple[str, DType], UOp] = field(default_factory=dict)
+    names: dict[str, Argument] = field(default_factory=dict)
+    """What further names stand for."""
+    forms: dict[str, Callable[..., UOp]] = field(default_factory=lambda: COMPOSED)
 
     def node(self, e: ast.expr, like: DType) -> UOp:
         """Return the node of an expression; a constant has the dtype `like`."""
         if not isinstance(e, ast.Call):
             return self._leaf(e, like)
         assert isinstance(e.func, ast.Name)
-        if e.func.id in COMPOSED:
-            return COMPOSED[e.func.id](*(self.node(arg, like) for arg in e.args))
+        if e.func.id in self.forms:
+            return self.forms[e.func.id](*self._arguments(e.args, like))
         op = Op.__members__[e.func.id]
         if op in CONVERSIONS:
             return self._converted(op, e.args)
         if op is Op.REDUCE:
             assert isinstance(e.args[0], ast.Name)
-            return _folded(Op.__members__[e.args[0].id], self.node(e.args[1], like))
+            return _folded(Op.__members__[e.args[0].id], *self._arguments(e.args[1:], like))
         if op in MOVED:
-            return MOVED[op](self.node(e.args[0], like))
+            form = MOVED[op] if len(e.args) == 1 else WITH_NUMBERS[op]
+            return form(*self._arguments(e.args, like))
         return _checked(UOp(op, *self._operands(op, e.args, like)))
+
+    def _arguments(self, args: list[ast.expr], like: DType) -> list[Any]:
+        """Return the arguments of a form: nodes, numbers and several numbers."""
+        return [self._argument(arg, like) for arg in args]
+
+    def _argument(self, e: ast.expr, like: DType) -> Argument:
+        if isinstance(e, ast.Name):
+            return self.names[e.id] if e.id in self.names else self.node(e, like)
+        return self.node(e, like) if isinstance(e, ast.Call) else _literal(e)
 
     def _operands(self, op: Op, args: list[ast.expr], like: DType) -> list[UOp]:
         """Build the computed operands first: constants take their dtype."""
-        made = {k: self.node(arg, like) for k, arg in enumerate(args) if not _is_constant(arg)}
+        made = {k: self.node(arg, like) for k, arg in enumerate(args) if self._is_computed(arg)}
         is_choice = op is Op.WHERE
         others = [u.dtype for k, u in made.items() if not (is_choice and k == 0)]
         common = others[0] if others else like
@@ -239,7 +256,7 @@ class _Builder:
         """Convert to the dtype of the second operand, or to one of those that the turn chooses."""
         value = self.node(args[0], self.home)
         if len(args) > 1:
-            target = self.node(args[1], self.home).dtype
+            target = self._target(args[1])
         else:
             kinds = pairs.targets(op, value.dtype, self.vocabulary)
             others = [d for d in kinds if d is not value.dtype]
@@ -248,9 +265,25 @@ class _Builder:
             target = others[self.turn % len(others)]
         return nodes.cast(value, target) if op is Op.CAST else nodes.bitcast(value, target)
 
+    def _target(self, e: ast.expr) -> DType:
+        """Return the dtype of a name, or of an operand."""
+        if isinstance(e, ast.Name) and e.id in DTYPES:
+            return DTYPES[e.id]
+        named = self._argument(e, self.home)
+        assert isinstance(named, UOp | DType)
+        return named.dtype if isinstance(named, UOp) else named
+
+    def _is_computed(self, e: ast.expr) -> bool:
+        if isinstance(e, ast.Name) and e.id in self.names:
+            return isinstance(self.names[e.id], UOp)
+        return isinstance(e, ast.Call) or (isinstance(e, ast.Name) and e.id in INPUTS)
+
     def _leaf(self, e: ast.expr, like: DType) -> UOp:
         if not isinstance(e, ast.Name):
-            return const(_number(e, like), like)
+            return const(_number(_literal(e), like), like)
+        if e.id in self.names:
+            named = self.names[e.id]
+            return named if isinstance(named, UOp) else const(_number(named, like), like)
         if e.id in INPUTS:
             shape = INPUTS[e.id] or (self.length,)
             return param(SLOTS[e.id], shape, dtypes.bool if e.id in BOOLS else self.home)
@@ -265,13 +298,12 @@ class _Builder:
         return nodes.constant(column[place % len(column)], dtype)
 
 
-def _is_constant(e: ast.expr) -> bool:
-    return not isinstance(e, ast.Call) and not (isinstance(e, ast.Name) and e.id in INPUTS)
+def _literal(e: ast.expr) -> Any:
+    return ast.literal_eval(e)
 
 
-def _number(e: ast.expr, dtype: DType) -> Number:
-    """Return a literal as a number; of a float with its sign."""
-    value: int | float = ast.literal_eval(e)
+def _number(value: Any, dtype: DType) -> Number:
+    """Return a number for a dtype; of a float with its sign."""
     return bool(value) if dtype is dtypes.bool else float(value) if dtype.is_float else value
 
 
@@ -304,9 +336,11 @@ def _product(a: UOp, b: UOp) -> UOp:
     return nodes.reshape(nodes.fold(Op.ADD, terms, (1,)), (3, 3))
 
 
-def _folded(op: Op, u: UOp) -> UOp:
-    """Fold the first axis longer than 1."""
-    return nodes.fold(op, u, (next((k for k, s in enumerate(u.shape) if s > 1), 0),))
+def _folded(op: Op, u: UOp, axes: int | Shape | None = None) -> UOp:
+    """Fold some axes, or the first one longer than 1."""
+    if axes is None:
+        axes = next((k for k, s in enumerate(u.shape) if s > 1), 0)
+    return nodes.fold(op, u, (axes,) if isinstance(axes, int) else axes)
 
 
 def _expanded(u: UOp) -> UOp:
@@ -342,6 +376,15 @@ MOVED: dict[Op, Callable[[UOp], UOp]] = {
     Op.SHRINK: lambda u: nodes.shrink(u, (1,) * len(u.shape), (s - 1 for s in u.shape)),
 }
 """The one form of each view; of a cube PERMUTE turns all axes and FLIP turns one round."""
+WITH_NUMBERS: dict[Op, Callable[..., UOp]] = {
+    Op.PERMUTE: lambda u, *order: nodes.permute(u, order),
+    Op.RESHAPE: lambda u, *shape: nodes.reshape(u, shape),
+    Op.FLIP: lambda u, *flags: nodes.flip(u, map(bool, flags)),
+    Op.EXPAND: lambda u, *shape: nodes.expand(u, shape),
+    Op.PAD: lambda u, before, sizes: nodes.pad(u, before, sizes, PadFill.ZERO),
+    Op.SHRINK: nodes.shrink,
+}
+"""The views where a pattern has the numbers of each."""
 COMPOSED: dict[str, Callable[..., UOp]] = {
     "DOT": _product,
     "SUM1": lambda u: nodes.fold(Op.ADD, u, (1,)),

@@ -1,0 +1,343 @@
+"""Generate level graph: what programs write in several ops, and compilers recognise as one.
+
+`idioms.toml` has the lines of these groups, of all but alike:
+
+- computed-reads: elements read by indices that wrap, are clamped, rolled, scaled or constant, of
+  views, of other reads and of a table as one row; views and folds of what is read.
+- rearranged: blocks, tiles, diagonals, rolls, concatenations, by chains of views.
+- windows: windows of a row that overlap, leave gaps or are padded; scans by masks and by steps.
+- picks: one-hot rows, places of the largest and the least, ranks, counts, sums by number. Many
+  elements are equal.
+- alike, alike-views: values that differ in one thing: the order of operands, a constant, a dtype,
+  an axis, an offset. A compiler that computes equal values once may take them for equal.
+- quantised: numbers of 8 and 16 bits with a scale and a zero point; sums that saturate, quotients
+  that round, high halves of products, two numbers in a byte.
+- bit-tricks: bits counted, turned, moved and selected by masks.
+- float-bits: signs, exponents and orders of floats from their bits; rounding by large numbers.
+- normalised: rows and columns less their largest or their mean, in proportion to their sums.
+"""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache, partial
+from importlib.resources import files
+from itertools import chain
+from math import prod
+
+from uop.conformance.suite.choices import Choices
+from uop.conformance.suite.levels import nodes
+from uop.conformance.suite.levels.graph import pairs
+from uop.conformance.suite.levels.graph.rewrites import COMPOSED, Argument, Builder, alternatives
+from uop.conformance.suite.levels.group import Counts, Group
+from uop.conformance.suite.values import array, draw_bits, draw_ordinary, draw_within, sample
+from uop.conformance.suite.vocabulary import Vocabulary
+from uop.interpreter.numeric.storage import Array
+from uop.spec.args import PadFill
+from uop.spec.dtype import FLOATS, INTS, NUMBERS, DType, dtypes
+from uop.spec.errors import InvalidError
+from uop.spec.graph import slots_of
+from uop.spec.ops.names import Op
+from uop.spec.registry import DECLARATIONS, Shape
+from uop.spec.uop import UOp, const, index_const, param
+
+SPELLED = {"int8", "uint8", "int32", "uint64", "float16", "float32"}
+TRICKS = {"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"}
+TRICKS |= {"float16", "bfloat16", "float32", "float64"}
+"""The dtypes of a smoke run."""
+COUNTS: Counts = (1, 2, 8)
+SHORT = tuple(d for d in INTS if d.bits < 32)
+WITH_FIELDS = tuple(d for d in FLOATS if d.bits > 8)
+NORMALISED = (
+    *(dtypes.int8, dtypes.uint32, dtypes.int32),
+    *(dtypes.float16, dtypes.float32, dtypes.float64),
+)
+READ = 9
+"""How many indices read a table."""
+ROWS = 7
+"""How many rows it has; idioms.toml knows the sizes of inputs too."""
+STRIPES = {"stripes1": 0x55, "stripes2": 0x33, "stripes4": 0x0F, "bytes": 0x01}
+"""What each byte of a constant is: the bits of each second group of 1, 2 and 4, and the lowest."""
+
+KINDS_SPELLED, KINDS_OF_TRICKS = pairs.Kinds(), pairs.Kinds()
+
+
+def groups(vocabulary: Vocabulary) -> Iterator[Group]:
+    yield from KINDS_SPELLED.groups(vocabulary, SPELLED)
+    yield from KINDS_OF_TRICKS.groups(vocabulary, TRICKS)
+
+
+@cache
+def lines(name: str) -> tuple[tuple[str, ast.expr], ...]:
+    """Return the lines of a group: what each names, if anything, and how it is built."""
+    text = tomllib.loads((files(__package__) / "idioms.toml").read_text("utf-8"))[name]
+    every = chain.from_iterable(map(alternatives, text.splitlines()))
+    return tuple(
+        (ast.unparse(line.targets[0]) if isinstance(line, ast.Assign) else "", line.value)
+        for line in ast.parse("\n".join(every)).body
+        if isinstance(line, ast.Assign | ast.Expr)
+    )
+
+
+def _results(name: str, p: pairs.Plan, **named: Argument) -> Iterator[UOp]:
+    """Yield the results of a group, without those that have no meaning on the dtype."""
+    builder = Builder(p.dtype, p.vocabulary, 0, pairs.LENGTH, names=named, forms=COMPOSED | FORMS)
+    absent: set[str] = set()
+    for target, value in lines(name):
+        try:
+            if absent & {e.id for e in ast.walk(value) if isinstance(e, ast.Name)}:
+                raise ValueError("a name in it has no meaning")
+            if isinstance(value, ast.Lambda):
+                builder.forms[target] = partial(_applied, builder, value)
+            elif target:
+                builder.names[target] = builder.node(value, p.dtype)
+            else:
+                yield builder.node(value, p.dtype)
+        except (InvalidError, ValueError):
+            absent.add(target)
+
+
+def _applied(builder: Builder, form: ast.Lambda, *args: Argument) -> UOp:
+    names = dict(zip((arg.arg for arg in form.args.args), args, strict=True))
+    return replace(builder, names=builder.names | names).node(form.body, builder.home)
+
+
+def _counted(n: int) -> UOp:
+    return _listed(*range(n))
+
+
+def _listed(*values: int) -> UOp:
+    return UOp(Op.STACK, *(const(value, dtypes.int32) for value in values))
+
+
+def _row(u: UOp) -> UOp:
+    return nodes.reshape(u, (1, prod(u.shape)))
+
+
+def _column(u: UOp) -> UOp:
+    return nodes.reshape(u, (prod(u.shape), 1))
+
+
+def _flat(u: UOp) -> UOp:
+    return nodes.reshape(u, (prod(u.shape),))
+
+
+def _part(u: UOp, first: int, count: int) -> UOp:
+    """Return elements of a vector, or rows."""
+    rest = u.shape[1:]
+    return nodes.shrink(u, (first, *(0 for _ in rest)), (count, *rest))
+
+
+def _placed(u: UOp, first: int, count: int) -> UOp:
+    """Return a vector of so many elements, or a matrix of so many rows, 0 around those of u."""
+    rest = u.shape[1:]
+    return nodes.pad(u, (first, *(0 for _ in rest)), (count, *rest), PadFill.ZERO)
+
+
+def _rolled(u: UOp, by: int) -> UOp:
+    n = u.shape[0]
+    ahead, behind = _part(u, n - by, by), _part(u, 0, n - by)
+    return UOp(Op.ADD, _placed(ahead, 0, n), _placed(behind, by, n))
+
+
+def _repeated(u: UOp, axis: int, count: int) -> UOp:
+    """Return u with copies along a new axis."""
+    shape = (*u.shape[:axis], 1, *u.shape[axis:])
+    return nodes.expand(nodes.reshape(u, shape), (*shape[:axis], count, *shape[axis + 1 :]))
+
+
+def _every(u: UOp, first: int, step: int) -> UOp:
+    """Return each element of a vector that is a multiple of a step behind the first one."""
+    count = u.shape[0] // step
+    whole = nodes.reshape(_part(u, 0, count * step), (count, step))
+    return _flat(nodes.shrink(whole, (0, first), (count, 1)))
+
+
+def _windows_of(u: UOp, size: int) -> UOp:
+    """Return a matrix with the windows of a vector as columns, by views of copies of it."""
+    n = u.shape[0]
+    copies = _part(_flat(_repeated(u, 0, size + 1)), 0, size * (n + 1))
+    return nodes.shrink(nodes.reshape(copies, (size, n + 1)), (0, 0), (size, n + 1 - size))
+
+
+FORMS: dict[str, Callable[..., UOp]] = {
+    "N": lambda value: const(value, dtypes.int32),
+    "REAL": lambda value: const(value, dtypes.float32),
+    "AT": index_const,
+    "LIST": _listed,
+    "COUNT": _counted,
+    "ROW": _row,
+    "COLUMN": _column,
+    "FLAT": _flat,
+    "SCALAR": lambda u: nodes.reshape(u, ()),
+    "PART": _part,
+    "PLACED": _placed,
+    "ROLLED": _rolled,
+    "REPEATED": _repeated,
+    "EVERY": _every,
+    "WINDOWS": _windows_of,
+    "UP_TO": lambda n: UOp(Op.CMPLE, _column(_counted(n)), _row(_counted(n))),
+    "BYTE": lambda u: (nodes.bitcast if u.dtype.bits == 8 else nodes.cast)(u, dtypes.uint8),
+}
+"""The forms that idioms.toml has besides those of compositions.toml: numbers that are int32 or
+float32, an index, a list of numbers, shapes, parts and copies, a triangle, and the lowest byte."""
+
+
+def _twin(dtype: DType, is_signed: bool) -> DType:
+    return next(d for d in INTS if d.bits == dtype.bits and d.is_signed is is_signed)
+
+
+@KINDS_SPELLED.add("computed-reads", COUNTS, NUMBERS, pairs.drawn(draw_bits, draw_ordinary))
+def _computed_reads(p: pairs.Plan) -> Iterator[UOp]:
+    """Read rows by indices that are computed, of a table and of views of it."""
+    n = ROWS
+    place, near, far = (param(slot, (READ,), dtypes.int32) for slot in (2, 3, 4))
+    table, row = param(0, (n, 4), p.dtype), param(1, (1, 4), p.dtype)
+    named = {"place": place, "near": near, "far": far, "t": table, "row": row}
+    yield from _results("computed-reads", p, **named, step=p.choices.between(1, n - 2))
+    # Every program has both ends, and a pair that is its own reverse in no order.
+    for slot, low, high, first in (
+        (2, 0, n - 1, (n - 1, 0, 1, 0)),
+        (3, -n, n - 1, (-n, -1, 0, n - 1)),
+        (4, -40, 40, (-40, -1, n - 1, n, 3 * n + 1)),
+    ):
+        p.given[slot] = sample(draw_within(low, high), dtypes.int32, READ, p.choices)
+        p.given[slot][: len(first)] = first
+
+
+@KINDS_SPELLED.add("rearranged", COUNTS, NUMBERS, pairs.drawn(draw_bits, draw_ordinary))
+def _rearranged(p: pairs.Plan) -> Iterator[UOp]:
+    """Order elements anew by chains of views, as frontends do for what has no op."""
+    x, y = p.inputs(2, (12,))
+    square, plane = param(2, (3, 3), p.dtype), param(3, (4, 6), p.dtype)
+    return _results("rearranged", p, x=x, y=y, square=square, plane=plane)
+
+
+@KINDS_SPELLED.add("windows", COUNTS, NUMBERS, pairs.drawn(draw_ordinary, draw_within(1, 3)))
+def _windows(p: pairs.Plan) -> Iterator[UOp]:
+    """Fold windows of a vector, and all elements up to each one."""
+    x, plane, w = (param(k, s, p.dtype) for k, s in enumerate(((10,), (4, 5), (3,))))
+    return _results("windows", p, x=x, plane=plane, w=w)
+
+
+@KINDS_SPELLED.add("picks", COUNTS, NUMBERS, pairs.just_given)
+def _picks(p: pairs.Plan) -> Iterator[UOp]:
+    """Find places and numbers of elements, in rows where many are equal, and use them."""
+    shapes: dict[int, Shape] = {0: (4, 5), 1: (4, 5), 3: (4, 3), 4: (READ,)}
+    keys, values, table, weights = (param(slot, s, p.dtype) for slot, s in shapes.items())
+    named = {"keys": keys, "values": values, "table": table, "weights": weights}
+    yield from _results("picks", p, **named, numbers=param(2, (READ,), dtypes.int32))
+    few = draw_within(-4 * p.dtype.is_signed, -1 if p.dtype.is_signed else 2)
+    for slot, shape in shapes.items():
+        draw = few if slot in (0, 4) else draw_within(-5 * p.dtype.is_signed, 5)
+        p.given[slot] = sample(draw, p.dtype, shape, p.choices)
+    # One row of equal elements, one where two are the largest, one with both ends of the dtype.
+    p.given[0][0], p.given[0][1, 1:3] = p.given[0][0, 0], p.given[0][1].max()
+    p.given[0][2, :2] = array(p.dtype, map(p.dtype.encode, (p.dtype.min, p.dtype.max)))
+    p.given[2] = sample(draw_within(-1, 4), dtypes.int32, READ, p.choices)
+    p.given[2][:4] = -1, 4, 1, 1
+
+
+@KINDS_SPELLED.add("alike", COUNTS, NUMBERS)
+def _alike(p: pairs.Plan) -> Iterator[UOp]:
+    """Apply each op to the same operands in other orders, along other axes, to other numbers."""
+    x, y, z = p.inputs(3)
+    numbers = [p.const(k) for k in p.choices.shuffled((2, 3, 5))[:2]]
+    if p.dtype.is_float:
+        numbers += [p.const(k) for k in (0.0, -0.0)]
+    own, divisions = p.vocabulary.on(p.dtype), p.of(Op.CDIV, Op.CMOD) if p.dtype.is_int else ()
+    for op in (*own.binary, *own.comparisons, *divisions):
+        yield from (UOp(op, x, number) for number in numbers)
+        if not DECLARATIONS[op].is_partial:
+            yield from (UOp(op, *both) for both in ((x, y), (y, x), (x, z)))
+            yield from (UOp(op, number, x) for number in numbers)
+    yield from (UOp(Op.MULACC, *three) for three in ((x, y, z), (x, z, y), (z, y, x)))
+    tests = [UOp(op, *both) for op in (Op.CMPLT, Op.CMPLE) for both in ((x, y), (y, x))]
+    yield from (UOp(Op.WHERE, t, *both) for t in tests for both in ((x, y), (y, x), (x, z)))
+    for dtype in p.vocabulary.of_dtypes(d for d in NUMBERS if d is not dtypes.index):
+        if dtype.is_float or not p.dtype.is_float:
+            yield nodes.cast(x, dtype)
+            if dtype.is_float and p.dtype.is_float:
+                yield nodes.cast(nodes.cast(x, dtype), p.dtype)
+        if dtype.bits == p.dtype.bits:
+            yield nodes.bitcast(x, dtype)
+        if dtype.is_int and not p.dtype.is_float:
+            yield nodes.cast(nodes.cast(x, dtype), dtypes.int64)
+
+
+@KINDS_SPELLED.add("alike-views", COUNTS, NUMBERS, pairs.ordinary_first)
+def _alike_views(p: pairs.Plan) -> Iterator[UOp]:
+    """Take views, folds and parts of a cube along each axis, and join vectors in each order."""
+    cube, square = param(2, (3, 3, 3), p.dtype), param(3, (3, 3), p.dtype)
+    return _results("alike-views", p, cube=cube, square=square)
+
+
+@KINDS_OF_TRICKS.add("quantised", (2, 2, 8), SHORT)
+def _quantised(p: pairs.Plan) -> Iterator[UOp]:
+    """Convert to the dtype by a scale and a zero point, with sums and products before."""
+    low, high, bits = int(p.dtype.min), int(p.dtype.max), p.dtype.bits
+    zero, other = (low + high + 1) // 2 + p.choices.between(3, 9), p.choices.between(3, 9)
+    twin = _twin(p.dtype, not p.dtype.is_signed)
+    named = {"low": low, "high": high, "low_half": low // 2, "high_half": high // 2}
+    named |= {"zero": zero, "other": other, "scale": p.choices.pick((3, 5, 7))}
+    named |= {"five": 5 * zero * other, "bits": bits, "top": bits - 1}
+    edge = -1 << bits - 1 if twin.is_signed else 1 << bits - 1
+    return _results("quantised", p, **named, twin=twin, edge=edge)
+
+
+@KINDS_OF_TRICKS.add("bit-tricks", COUNTS, INTS)
+def _bit_tricks(p: pairs.Plan) -> Iterator[UOp]:
+    """Count, turn, move and select bits."""
+    bits, unsigned = p.dtype.bits, _twin(p.dtype, False)
+    u, v = (nodes.bitcast(a, unsigned) if p.dtype.is_signed else a for a in p.inputs(2))
+    half, by, everything = bits // 2, p.choices.between(1, bits - 1), (1 << bits) - 1
+    start, low = p.choices.between(1, half - 1), (1 << half) - 1
+    named = {name: byte * (everything // 255) for name, byte in STRIPES.items()}
+    named |= {"by": by, "rest": bits - by, "half": half, "top": bits - 1, "bits": bits}
+    named |= {"last_byte": bits - 8, "edge": 1 << bits - 1, "low_mask": low, "start": start}
+    named |= {"field": low << start, "around": everything ^ low << start}
+    named |= {"low_but_one": low >> 1, "start_mask": low << start - 1 & int(p.dtype.max)}
+    return _results("bit-tricks", p, **named, u=u, v=v, unsigned=unsigned)
+
+
+@KINDS_OF_TRICKS.add("float-bits", COUNTS, WITH_FIELDS)
+def _float_bits(p: pairs.Plan) -> Iterator[UOp]:
+    """Read and change the fields of floats, and order and round floats by them."""
+    form, bits, magic = p.dtype.format, p.dtype.bits, 1.5 * 2.0**p.dtype.format.fraction_bits
+    sign, exponent, fraction = form.sign_bit, form.exponent_mask, form.fraction_bits
+    count = fraction // 2 + 1
+    named = {"sign": sign, "rest": sign - 1, "exponent": exponent, "head": sign | exponent}
+    named |= {"fraction": fraction, "exponents": exponent >> fraction, "bias": form.bias}
+    named |= {"fraction_mask": form.fraction_mask, "step": 1 << fraction, "top": bits - 1}
+    named |= {"count": count, "below": (1 << count - 1) - 1, "up": 1 << count - 1}
+    named |= {"cut1": 2 * sign - 2, "cut": 2 * sign - (1 << count), "one": p.dtype.encode(1)}
+    signed, unsigned = _twin(p.dtype, True), _twin(p.dtype, False)
+    named["magic_bits"] = p.dtype.encode(magic)
+    return _results("float-bits", p, **named, signed=signed, unsigned=unsigned, magic=magic)
+
+
+def _exact(root: UOp, choices: Choices) -> list[dict[int, Array]]:
+    """Return small numbers, both signs and none, of which sums and quotients by 4 are exact."""
+    inputs = slots_of(root).items()
+    ends = ((-9, 9), (0, 3)), ((0, 20), (0, 20))
+    return [
+        {
+            k: sample(draw_within(*ends[not u.dtype.is_signed][batch]), u.dtype, u.shape, choices)
+            for k, u in inputs
+        }
+        for batch in range(2)
+    ]
+
+
+@KINDS_OF_TRICKS.add("normalised", COUNTS, NORMALISED, _exact)
+def _normalised(p: pairs.Plan) -> Iterator[UOp]:
+    """Use the largest, the sum, the mean or the variance of rows and of columns beside elements.
+
+    The squares have as many rows as columns, so a wrong axis has the right shape.
+    """
+    x, y = p.inputs(2, (4, 4))
+    row, column = (nodes.shrink(y, (0, 0), shape) for shape in ((1, 4), (4, 1)))
+    return _results("normalised", p, x=x, y=y, r=row, c=column)
