@@ -118,7 +118,7 @@ SETS_OF_OPS = {
     "uop.conformance.backends.tinygrad_graph": "REDUCES",
     "uop.conformance.judging.verdict": "NOT_COMPUTING",
     "uop.conformance.suite.levels.graph.pairs": "ARITHMETIC",
-    "uop.conformance.suite.levels.graph.steps": "CALLED FOLDS",
+    "uop.conformance.suite.levels.graph.steps": "CALLED FOLDS MEMORY",
     "uop.conformance.suite.levels.kernel.scalar": "KERNEL_OPS",
     "uop.conformance.suite.levels.op.memory": "MARKERS",
     "uop.interpreter.accepted.liberties": "GIVEN_BITS",

@@ -22,12 +22,9 @@ from uop.spec.dtype import INTS, DType, dtypes
 from uop.spec.errors import UopError
 from uop.spec.graph import inlined, kind_of
 from uop.spec.ops.names import CONVERSIONS, Op
-from uop.spec.registry import ops_of
 from uop.spec.uop import UOp
 
 NARROW = frozenset(d for d in INTS if d.itemsize < dtypes.int32.itemsize)
-MOVES = ops_of("movement")
-"""Ops that a loop computes by its indices, in the expression of what they move."""
 
 
 def unpromoted(start: Candidate, failure: CaseFailure) -> tuple[int, ...] | None:
@@ -83,7 +80,8 @@ def _promoted(order: list[UOp], kept: set[UOp]) -> UOp:
 
     for u in order:
         computes = u.declaration.is_elementwise and u.op not in CONVERSIONS
-        if u.dtype in NARROW and (computes or (u.op in MOVES and u.src[0] in wide)):
+        # A loop reads a view by its indices, in the expression of what it moves.
+        if u.dtype in NARROW and (computes or (u.declaration.is_view and u.src[0] in wide)):
             wide[u] = u.with_src([read(s) for s in u.src])
             narrow[u] = _cast(wide[u], u.dtype)
         else:

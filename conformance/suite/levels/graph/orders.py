@@ -12,6 +12,7 @@ from itertools import product
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
+from uop.conformance.suite.levels.graph.steps import MEMORY
 from uop.conformance.suite.levels.group import Generated, Group, group, program, with_data
 from uop.conformance.suite.levels.op.movement import random_shrink
 from uop.conformance.suite.values import draw_bits, draw_ordinary, sample
@@ -33,15 +34,14 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in vocabulary.of_dtypes(KINDS):
         if _exact(vocabulary, dtype):
             args = (dtype, vocabulary)
-            memory = (Op.SINK, Op.STORE, Op.AFTER, Op.BUFFER)
             for name, counts, build in GROUPS:
-                needs = (Op.CONTIGUOUS,) if build is _temporaries else memory
+                needs = (Op.CONTIGUOUS,) if build is _temporaries else MEMORY
                 yield group("graph", None, dtype, name, counts, build, *args, needs=needs)
             count = len(VIEWS)
             counts = (count if dtype is KINDS[0] else 0, count, 3 * count)
-            yield group("graph", None, dtype, "in-place-alone", counts, _alone, *args, needs=memory)
+            yield group("graph", None, dtype, "in-place-alone", counts, _alone, *args, needs=MEMORY)
             counts = (2 if dtype is KINDS[0] else 1, 6, 12)
-            yield group("graph", None, dtype, "overlaps", counts, _overlapping, *args, needs=memory)
+            yield group("graph", None, dtype, "overlaps", counts, _overlapping, *args, needs=MEMORY)
 
 
 def _side(dtype: DType, index: int) -> int:
@@ -344,11 +344,12 @@ def _values_shared(dtype: DType, vocabulary: Vocabulary, choices: Choices, index
     other buffer gets the value, or is updated by it.
     """
     side, effects = _side(dtype, index), list[UOp]()
+    steps = _Steps(choices, dtype, vocabulary, side)
     op, other = (choices.pick(_exact(vocabulary, dtype)) for _ in range(2))
     more = param(0, (side, side), dtype)
     for k, (is_view, is_updated) in enumerate(product((False, True), repeat=2)):
         own, copy = (nodes.buffer(1 + 2 * k + n, (side, side), dtype) for n in range(2))
-        value = UOp(op, choices.pick(VIEWS)(choices, own) if is_view else own, more)
+        value = UOp(op, steps.moved(own) if is_view else own, more)
         new = UOp(other, copy, value) if is_updated else value
         kept = value if is_updated else UOp(other, value, value)
         stores = nodes.store(own, kept), nodes.store(copy, new)

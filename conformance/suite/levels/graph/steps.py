@@ -20,6 +20,8 @@ from uop.spec.uop import UOp, const, param
 FOLDS = (Op.ADD, Op.MAX, Op.MUL)
 CALLED = (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)
 """What a call is made of."""
+MEMORY = (Op.SINK, Op.STORE, Op.AFTER, Op.BUFFER)
+"""What a program that writes buffers in an order is made of."""
 SMALL_DIVISOR = 100
 
 

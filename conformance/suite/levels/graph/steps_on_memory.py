@@ -24,6 +24,7 @@ import numpy as np
 
 from uop.conformance.suite.choices import Choices, CountedChoices
 from uop.conformance.suite.levels import nodes
+from uop.conformance.suite.levels.graph.steps import MEMORY
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.nodes import expand, fold, reshape, store
 from uop.conformance.suite.values import Draw, draw_ordinary, draw_within, sample
@@ -42,7 +43,6 @@ BATCHES = 2
 """What a run left in memory is not what the next one finds."""
 ROWS, COLUMNS = 6, 3
 """The shape of a cache."""
-MEMORY = (Op.SINK, Op.STORE, Op.AFTER, Op.BUFFER)
 
 Step = Callable[["Memory"], Iterator[UOp]]
 """Yields STOREs or results; a SINK or TUPLE of several that share buffers."""
