@@ -20,15 +20,14 @@ from uop.conformance.suite.levels.graph import (
     ends,
     functions,
     idioms,
-    orders,
     pairs,
     property,
     random_graph,
     rewrites,
-    steps_on_memory,
     structures,
     twins,
 )
+from uop.conformance.suite.levels.graph.memory import buffers, orders
 from uop.conformance.suite.levels.group import Build, Counts, Generated, Group, varied
 from uop.conformance.suite.levels.invalid import InvalidGroup
 from uop.conformance.suite.levels.kernel import kernels, rules, schedules
@@ -237,7 +236,7 @@ RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "function": (functions.groups,),
     "graph": (
         *(pairs.groups, rewrites.groups, pairs.aliased, arithmetic.groups, ends.groups),
-        *(structures.groups, chains.groups, orders.groups, steps_on_memory.groups),
+        *(structures.groups, chains.groups, orders.groups, buffers.groups),
         *(idioms.groups,),
         random_graph.groups,
     ),

@@ -11,7 +11,7 @@ import pytest
 from uop.conformance.judging.expected import may_end
 from uop.conformance.suite import generate
 from uop.conformance.suite.case import Case, CaseId, InvalidCase, NoSuchCaseError
-from uop.conformance.suite.levels.graph import steps_on_memory
+from uop.conformance.suite.levels.graph.memory import buffers
 from uop.conformance.suite.levels.op.elementwise import decomposed
 from uop.conformance.suite.values import specials
 from uop.interpreter.evaluate import evaluate
@@ -80,7 +80,7 @@ LISTED = (
     *("mixed-products", "narrow-indices", "structures", "read-around"),
     *("siblings", "dtypes-alone", "widened-apart", "returned"),
     *("whole-again", "crossing", "lent", "stored-siblings"),
-    *steps_on_memory.EFFECTS,
+    *buffers.EFFECTS,
     *("computed-reads", "rearranged", "windows", "picks", "alike", "alike-views"),
     *("quantised", "bit-tricks", "float-bits", "normalised"),
 )

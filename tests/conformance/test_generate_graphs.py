@@ -13,7 +13,7 @@ from uop.conformance.suite import generate
 from uop.conformance.suite.case import Batch, Case
 from uop.conformance.suite.choices import CountedChoices
 from uop.conformance.suite.levels.graph import random_graph as graph
-from uop.conformance.suite.levels.graph import steps_on_memory
+from uop.conformance.suite.levels.graph.memory import buffers
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import Mask
 from uop.interpreter.tensor.evaluation import FullOutput
@@ -36,7 +36,7 @@ LISTED = (
     *("of-constants", "mixed-products", "narrow-indices", "structures", "siblings"),
     *("read-around", "dtypes-alone", "widened-apart", "tests-folded", "returned"),
     *("whole-again", "values-shared", "crossing"),
-    *(*steps_on_memory.EFFECTS, "lent", "stored-siblings"),
+    *(*buffers.EFFECTS, "lent", "stored-siblings"),
     *("computed-reads", "rearranged", "windows", "picks", "alike", "alike-views"),
     *("quantised", "bit-tricks", "float-bits", "normalised"),
 )

@@ -11,7 +11,7 @@ import pytest
 
 from uop.conformance.suite.case import MIXED, Case
 from uop.conformance.suite.generate import groups
-from uop.conformance.suite.levels.graph.steps_on_memory import EFFECTS
+from uop.conformance.suite.levels.graph.memory.buffers import EFFECTS
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import BufferArg, ParamArg
 from uop.spec.dtype import dtypes

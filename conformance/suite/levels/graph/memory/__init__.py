@@ -1,0 +1,1 @@
+"""Generate graphs that write memory: in every order, and as models do."""
