@@ -43,6 +43,8 @@ these are in the list of dtypes."""
 WHOLE = {"bool", "index", *("int8", "int16", "int32"), *("uint8", "uint32", "uint64")}
 WHOLE |= {"float16", "float32", "float64"}
 """The dtypes that meet each pattern in a smoke run: three of each kind that has so many."""
+ALIKE = {"int16", "uint8", "uint64"}
+"""Those of them that do not meet each composition: others of their kind do."""
 ROUNDS = 3
 """How often a dtype meets each in a full run, with other constants; the only dtype of its kind does
 so in a default run too.
@@ -86,7 +88,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
                 once = -(-sum(not row.variant for row in listed) // pairs.TOGETHER)
                 programs = -(-len(listed) // pairs.TOGETHER)
                 rounds = 1 if dtype.is_float or dtype.is_int else ROUNDS
-                smoke = once if dtype.name in WHOLE else min(few, once)
+                is_whole = dtype.name in WHOLE - (ALIKE if name == "compositions" else set())
+                smoke = once if is_whole else min(few, once)
                 counts = (smoke, rounds * programs, ROUNDS * programs)
                 args = (dtype, vocabulary, name)
                 yield group("graph", None, dtype, name, counts, _rewrites, *args)
