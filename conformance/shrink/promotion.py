@@ -15,6 +15,7 @@ from uop.conformance.backends.interpreter import in_order
 from uop.conformance.judging.elements import Outputs
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.shrink.reduce import Candidate, decomposed
+from uop.interpreter.accepted.order import same_bits
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.footprint import SMALL, at_most
 from uop.spec.args import DTypeArg
@@ -33,12 +34,11 @@ def unpromoted(start: Candidate, failure: CaseFailure) -> tuple[int, ...] | None
     It explains an output if it gives the wrong values that the failure describes, or, where the
     failure describes none of that output, some value that differs from the right one.
     """
-    wrong = failure.wrong or tuple({e.at[0]: 0 for e in failure.values if e.at})
+    wrong = failure.wrong or tuple(dict.fromkeys(e.at[0] for e in failure.values if e.at))
     if not failure.values or NARROW.isdisjoint(u.dtype for u in start.root.toposort()):
         return None
     with suppress(UopError), at_most(SMALL):
-        right = _outputs(start.root, start)
-        promoted = [_outputs(root, start) for root in _promotions(start.root)]
+        right, *promoted = (_outputs(root, start) for root in _with_promotions(start.root))
         left = tuple(k for k in wrong if not _gives(k, failure, right, promoted))
         return left if len(left) < len(wrong) else None
     return None
@@ -52,16 +52,17 @@ def _gives(k: int, failure: CaseFailure, right: Outputs, promoted: list[Outputs]
     """Whether one of the promotions gives each value of an output that the failure describes."""
     described = [e for e in failure.values if e.at and e.at[0] == k]
     if not described:
-        return any((one[k] != right[k]).any() for one in promoted)
+        return not all(same_bits(one[k], right[k]).all() for one in promoted)
     return all(any(e.value_in(one) == e.got for one in promoted) for e in described)
 
 
-def _promotions(root: UOp) -> Iterator[UOp]:
-    """The program computed in 32 bits: all of it, and where a value is used once in it.
+def _with_promotions(root: UOp) -> Iterator[UOp]:
+    """The program in primitive ops; with all of it in 32 bits; with those values that one op reads.
 
-    A value that is used twice may be in a variable of its dtype.
+    A value that two ops read may be in a variable of its dtype.
     """
     whole = root if kind_of(root).calls_kernels else decomposed(inlined(root))
+    yield whole
     order = whole.toposort()
     uses = Counter(s for u in order for s in u.src)
     for once in (False, True):

@@ -235,9 +235,8 @@ RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "property": (property.groups,),
     "function": (functions.groups,),
     "graph": (
-        *(pairs.groups, rewrites.groups, pairs.aliased, arithmetic.groups, ends.groups),
-        *(structures.groups, chains.groups, orders.groups, buffers.groups),
-        *(idioms.groups,),
+        *(pairs.groups, rewrites.groups, arithmetic.aliased, arithmetic.groups, ends.groups),
+        *(structures.groups, chains.groups, orders.groups, buffers.groups, idioms.groups),
         random_graph.groups,
     ),
     "twin": (twins.groups,),

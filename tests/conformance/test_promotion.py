@@ -13,6 +13,7 @@ from uop.conformance.protocol.types import Outcome, Outputs, Program
 from uop.conformance.report.model import PROMOTED, Failure, When
 from uop.conformance.run.causes import in_faults
 from uop.conformance.shrink.explain import Failing, explain
+from uop.conformance.shrink.promotion import unpromoted
 from uop.conformance.shrink.reduce import Candidate
 from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import Batch, Case, CaseId
@@ -162,6 +163,15 @@ def test_an_output_that_is_wrong_in_another_way_is_left() -> None:
 
     found = explain(one, [known], fails)
     assert (found.cause, found.left) == (None, (1,))
+
+
+def test_a_nan_that_is_right_in_both_ways_is_not_explained() -> None:
+    one = failing(Promoting(), half(sum_of(dtypes.int8)), dtypes.int8)[1]
+    assert one.start is not None
+    nan = UOp(Op.NEG, param(2, (3,), dtypes.float32))
+    inputs = {**one.start.inputs, 2: np.full(3, np.nan, np.float32)}
+    both = Candidate(UOp(Op.TUPLE, one.start.root, nan), inputs)
+    assert unpromoted(both, replace(one.failure, wrong=(0, 1))) == (1,)
 
 
 def test_causes_that_promotion_gives_are_one_fault() -> None:

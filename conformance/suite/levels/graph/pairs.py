@@ -36,9 +36,6 @@ TOGETHER = 16
 ARITHMETIC = (Op.ADD, Op.SUB, Op.MUL)
 FEW = 16
 """An input of fewer elements is folded."""
-LONG = 1201
-"""More than a thousand elements, and no multiple of a vector."""
-CHAINS = 12
 IN_SMOKE = ("int8", "int32", "uint32", "float32")
 """The dtypes of a smoke run, and those on which it has all patterns of rewrites."""
 
@@ -560,53 +557,3 @@ def _has_first(group: Group, vocabulary: Vocabulary) -> bool:
 def just_given(root: UOp, choices: Choices) -> list[dict[int, Array]]:
     """Return one batch, of what the builder gives."""
     return [{}]
-
-
-KINDS = Kinds()
-"""Ops whose operands are one node, on long vectors, chains of three, and programs that differ in a
-constant: a backend may treat these in another way.
-"""
-aliased = KINDS.groups
-
-
-@KINDS.add("aliased", (1, 1, 4), VALUES)
-def _aliased(p: Plan) -> Iterator[UOp]:
-    """Apply each op to one long vector twice, to two, and to the result of another op twice."""
-    x, y = _inputs(p, 2, LONG)
-    ops = p.vocabulary.on(p.dtype)
-    for op in (*ops.binary, *ops.comparisons, *ops.binary_wide):
-        yield UOp(op, x, y)
-        if not DECLARATIONS[op].is_partial:
-            yield UOp(op, x, x)
-            twice = UOp(p.choices.pick(ops.binary or (op,)), x, y)
-            if twice.dtype is p.dtype and not twice.declaration.is_partial:
-                yield UOp(op, twice, twice)
-    yield from (UOp(op, x) for op in ops.unary + ops.unary_wide)
-
-
-@KINDS.add("three", (1, 1, 12), VALUES)
-def _three(p: Plan) -> Iterator[UOp]:
-    """Build chains of three ops on four inputs, from the left and from the right."""
-    inputs, ops = _inputs(p, 4, LENGTH), p.vocabulary.on(p.dtype).total
-    for k in range(CHAINS if ops else 0):
-        a, b, c, d = p.choices.shuffled(inputs)
-        f, g, h = (p.choices.pick(ops) for _ in range(3))
-        left = UOp(h, UOp(g, UOp(f, a, b), c), d)
-        right = UOp(h, a, UOp(g, b, UOp(f, c, d)))
-        yield right if k % 2 else left
-
-
-def _inputs(p: Plan, count: int, length: int) -> list[UOp]:
-    """Return inputs of a length, or of the most elements that a value may have."""
-    return p.inputs(count, (min(length, p.vocabulary.elements or length),))
-
-
-@KINDS.add("constants-alone", (2, 2, 9), VALUES)
-def _constants(p: Plan) -> Iterator[UOp]:
-    """Build one graph with other constants in each program: it is no program of before."""
-    x, y = _inputs(p, 2, 6)
-    numbers = (k + 3 + 2 * (p.index % 50) for k in range(2))
-    c, d = (p.const(n % 2 == 1 if p.dtype is dtypes.bool else n) for n in numbers)
-    yield UOp(Op.ADD, UOp(Op.MUL, x, c), d)
-    yield UOp(Op.MAX, y, c)
-    yield UOp(Op.WHERE, UOp(Op.CMPLT, x, c), y, d)

@@ -43,8 +43,8 @@ these are in the list of dtypes."""
 WHOLE = {"bool", "index", *("int8", "int16", "int32"), *("uint8", "uint32", "uint64")}
 WHOLE |= {"float16", "float32", "float64"}
 """The dtypes that meet each pattern in a smoke run: three of each kind that has so many."""
-ALIKE = {"int16", "uint8", "uint64"}
-"""Those of them that do not meet each composition: others of their kind do."""
+MEETING = {"rewrites": WHOLE, "compositions": WHOLE - {"int16", "uint8", "uint64"}}
+"""Those of them that meet each pattern of a file."""
 ROUNDS = 3
 """How often a dtype meets each in a full run, with other constants; the only dtype of its kind does
 so in a default run too.
@@ -88,8 +88,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
                 once = -(-sum(not row.variant for row in listed) // pairs.TOGETHER)
                 programs = -(-len(listed) // pairs.TOGETHER)
                 rounds = 1 if dtype.is_float or dtype.is_int else ROUNDS
-                is_whole = dtype.name in WHOLE - (ALIKE if name == "compositions" else set())
-                smoke = once if is_whole else min(few, once)
+                smoke = once if dtype.name in MEETING[name] else min(few, once)
                 counts = (smoke, rounds * programs, ROUNDS * programs)
                 args = (dtype, vocabulary, name)
                 yield group("graph", None, dtype, name, counts, _rewrites, *args)

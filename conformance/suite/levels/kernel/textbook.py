@@ -85,11 +85,10 @@ class Kernel:
     def number(self, value: int) -> UOp:
         return const(value, self.dtype)
 
-    def call(self, written: UOp, first: int) -> UOp:
-        """Return the CALL of what is written, with buffers from this slot on."""
-        body = written
-        if written.op is not Op.LINEAR:
-            body = UOp(Op.SINK, written if self.kind is None else closed(written, self.counters))
+    def call(self, body: UOp, first: int) -> UOp:
+        """Return the CALL of an effect or a LINEAR, with buffers from this slot on."""
+        if body.op is not Op.LINEAR:
+            body = UOp(Op.SINK, body if self.kind is None else closed(body, self.counters))
         arguments = [
             Memory(first + self.same.get(m.slot, m.slot), m.count, m.dtype).argument
             for m in self.memories
