@@ -28,12 +28,7 @@ from uop.conformance.suite.levels.kernel.scalar import (
     special,
     times,
 )
-from uop.conformance.suite.levels.kernel.textbook import textbook
-from uop.conformance.suite.levels.kernel.textbook_axes import of_axes
-from uop.conformance.suite.levels.kernel.textbook_items import of_items
-from uop.conformance.suite.levels.kernel.textbook_loops import of_loops
-from uop.conformance.suite.levels.kernel.textbook_places import of_places
-from uop.conformance.suite.levels.kernel.textbook_steps import of_steps
+from uop.conformance.suite.levels.kernel.textbook import textbooks, written
 from uop.conformance.suite.levels.nodes import dims, store
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import AxisType, ReduceArg
@@ -62,16 +57,6 @@ Each one comes with what marks its form.
 
 EXACT_DTYPES = (*INTS, dtypes.float32, dtypes.float64)
 """The dtypes on which a device has exact or correctly rounded arithmetic of its own."""
-
-TEXTBOOKS = {
-    "textbook": textbook,
-    "textbook-places": of_places,
-    "textbook-loops": of_loops,
-    "textbook-steps": of_steps,
-    "textbook-axes": of_axes,
-    "textbook-items": of_items,
-}
-"""The kernels that everybody writes, in programs of many."""
 
 PHASES = 5
 COUNTERS = 3
@@ -241,9 +226,9 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
             needs = (*KERNEL_OPS, *more)
             yield group("kernel", None, dtype, name, (1, 3, 20), kernel, *both, needs=needs)
         yield of_op(Op.BARRIER, dtype, "workgroup", (1, 3, 20), workgroup, *both)
-    for name, build in TEXTBOOKS.items():
+    for name in textbooks():
         for dtype in (dtypes.int32, dtypes.float32, dtypes.uint8, dtypes.int64):
-            yield of_op(Op.CALL, dtype, name, (1, 4, 20), build, dtype)
+            yield of_op(Op.CALL, dtype, name, (1, 4, 20), written, name, dtype)
     yield from features.dense_groups()
     for dtype in (dtypes.int32, dtypes.float32):
         yield of_op(Op.PROGRAM, dtype, "rendered", (1, 1, 10), _rendered, dtype, vocabulary)

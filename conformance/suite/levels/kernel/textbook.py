@@ -1,328 +1,350 @@
-"""Generate level kernel, textbook: the kernels that everybody writes, one of each in a program.
+"""Generate level kernel, textbook: the kernels that everybody writes, many in each program.
 
-Their sizes are no multiples of 4. They run in loops, in loops of work items, and in work items.
+`textbook.txt` has the kernels, and says how to read them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import ast
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial, reduce
+from importlib.resources import files
+from itertools import count
+from typing import Any
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.group import Generated
-from uop.conformance.suite.levels.kernel.scalar import (
-    Listing,
-    Memory,
-    at,
-    closed,
-    flat,
-    load,
-    loop,
-    modulo,
-    plus,
-    shared,
-    special,
-    times,
-    with_contents,
-)
-from uop.conformance.suite.levels.nodes import cast, store
-from uop.spec.args import AxisType, ReduceArg
-from uop.spec.dtype import DType, dtypes
+from uop.conformance.suite.levels.kernel import scalar
+from uop.conformance.suite.levels.nodes import cast, dims
+from uop.spec.args import AddrSpace, AxisType, RangeArg, ReduceArg
+from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
 
 SIZES = (3, 5, 6, 7, 9, 10)
 KINDS = (AxisType.LOOP, AxisType.GLOBAL, None)
 """In what a kernel runs; None is a work item."""
-ITEMS = 4
-SIDE = 3
-"""The side of a tile."""
+LISTS = ("textbook-steps", "textbook-items")
+"""The textbooks whose kernels are lists of instructions."""
+SPACES = {AddrSpace.LOCAL: (scalar.shared, (9, 8, 7)), AddrSpace.REG: (scalar.register, (8, 9, 7))}
+"""How memory that no other kernel has is made, and its slots."""
+OPS: dict[type[ast.AST], tuple[Op, Any]] = {
+    **{ast.Add: (Op.ADD, operator.add), ast.Sub: (Op.SUB, operator.sub)},
+    **{ast.Mult: (Op.MUL, operator.mul), ast.FloorDiv: (Op.IDIV, operator.floordiv)},
+    **{ast.Mod: (Op.MOD, operator.mod), ast.Lt: (Op.CMPLT, operator.lt)},
+    **{ast.NotEq: (Op.CMPNE, operator.ne), ast.And: (Op.AND, operator.and_)},
+    ast.Or: (Op.OR, operator.or_),
+}
+"""The op of each operator, and what it is on two numbers."""
+NAMES: dict[str, Any] = {
+    **{d.name: d for d in VALUES},
+    **{kind.name: lambda size, kind=kind: [(kind, size)] for kind in AxisType},
+    **{"sum": Op.ADD, "product": Op.MUL, "max": Op.MAX},
+    "range": lambda size: [(AxisType.LOOP, size)],
+    "flat": lambda *counters: scalar.flat(counters),
+    "after": lambda place, r: replace(place, node=UOp(Op.AFTER, place.node, r)),
+}
+
+
+@cache
+def textbooks() -> dict[str, list[ast.FunctionDef]]:
+    """Return the kernels of each textbook."""
+    kernels: list[ast.FunctionDef] = []
+    found: dict[str, list[ast.FunctionDef]] = {}
+    for part in ast.parse((files(__package__) / "textbook.txt").read_text("utf-8")).body:
+        if isinstance(part, ast.FunctionDef):
+            kernels.append(part)
+        else:
+            kernels = found[ast.unparse(part)[1:].partition(":")[0]] = []
+    return found
+
+
+def written(name: str, dtype: DType, choices: Choices, index: int) -> Generated:
+    """Write each kernel of a textbook once."""
+    calls, slot = [], 0
+    for k, code in enumerate(textbooks()[name]):
+        listing = scalar.Listing() if name in LISTS else None
+        kernel = Kernel(dtype, choices, KINDS[(k + index) % len(KINDS)], listing)
+        calls.append(kernel.call(code, slot))
+        slot += len(kernel.buffers)
+    return scalar.with_contents(UOp(Op.SINK, *calls), choices)
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """A memory in a kernel, the last effects on it, and the loops around these."""
+
+    node: UOp
+    slot: int
+    dtype: DType
+    space: AddrSpace = AddrSpace.GLOBAL
+    done: tuple[UOp, ...] = ()
+    around: tuple[UOp, ...] = ()
 
 
 @dataclass(slots=True)
 class Kernel:
-    """One kernel under construction: its memories, and the counters of its outputs."""
+    """One kernel under construction: effects in loops, or a list of instructions."""
 
     dtype: DType
     choices: Choices
     kind: AxisType | None
-    memories: list[Memory] = field(default_factory=list)
-    counters: list[UOp] = field(default_factory=list)
-    folds: int = 0
-    same: dict[int, int] = field(default_factory=dict)
-    """The PARAMs that have the buffer of an earlier one."""
-    runs: int = 1
-    """How often it runs; each run has the buffers of the one before in the other order."""
+    listing: scalar.Listing | None
+    names: dict[str, Any] = field(init=False)
+    numbers: dict[str, Iterator[int]] = field(init=False)
+    """The next number of a loop of a fold, another loop, and an axis of groups or items."""
+    buffers: list[scalar.Memory] = field(default_factory=list)
+    """The buffer of each PARAM."""
+    places: list[Place] = field(default_factory=list)
+    effects: list[UOp] = field(default_factory=list)
+    used: set[UOp] = field(default_factory=set)
+    """The effects that a later one follows."""
+    around: tuple[UOp, ...] = ()
+    is_now: bool = False
+    """Whether what is read gets a name, and so is read where it stands."""
 
-    def size(self) -> int:
-        return self.choices.pick(SIZES)
+    def __post_init__(self) -> None:
+        self.numbers = {"fold": count(10), **{k: count() for k in ("loop", "gidx", "lidx")}}
+        self.names = NAMES | {
+            **{"size": partial(self.choices.pick, SIZES), "between": self.choices.between},
+            "pick": lambda *options: self.choices.pick(options),
+            **{"dtype": self.dtype, "signed": self.dtype.is_signed},
+            "whole": self.dtype if self.dtype.is_int and self.dtype.bits > 16 else dtypes.int32,
+            "each": lambda size: [(self.kind, size)],
+            **{name: partial(self._item, name) for name in ("gidx", "lidx")},
+            "barrier": self._barrier,
+            "declare": lambda place: self.listing and self.listing.do(place.node),
+        }
 
-    def memory(self, count: int, dtype: DType | None = None) -> Memory:
-        self.memories.append(Memory(len(self.memories), count, dtype or self.dtype))
-        return self.memories[-1]
-
-    def again(self, memory: Memory) -> Memory:
-        """Return the same memory by another PARAM."""
-        self.memories.append(replace(memory, slot=len(self.memories)))
-        self.same[self.memories[-1].slot] = memory.slot
-        return self.memories[-1]
-
-    def counter(self, count: int) -> UOp:
-        """Return what counts the outputs along an axis."""
-        number = len(self.counters)
-        one = (
-            special(f"gidx{number}", count) if self.kind is None else loop(number, count, self.kind)
-        )
-        self.counters.append(one)
-        return one
-
-    def fold(self, op: Op, count: int, term: Callable[[UOp], UOp]) -> UOp:
-        self.folds += 1
-        r = loop(9 + self.folds, count, AxisType.REDUCE)
-        return UOp(Op.REDUCE, term(r), r, arg=ReduceArg(op, ()))
-
-    def number(self, value: int) -> UOp:
-        return const(value, self.dtype)
-
-    def call(self, body: UOp, first: int) -> UOp:
-        """Return the CALL of an effect or a LINEAR, with buffers from this slot on."""
-        if body.op is not Op.LINEAR:
-            body = UOp(Op.SINK, body if self.kind is None else closed(body, self.counters))
-        arguments = [
-            Memory(first + self.same.get(m.slot, m.slot), m.count, m.dtype).argument
-            for m in self.memories
-        ]
+    def call(self, code: ast.FunctionDef, first: int) -> UOp:
+        """Return the CALL of a kernel, with buffers from this slot on."""
+        parameters, defaults = code.args.args, code.args.defaults
+        memories = len(parameters) - len(defaults)
+        for p, default in zip(parameters[memories:], defaults, strict=True):
+            value = self._value(default)
+            if isinstance(value, list):
+                value = self._counter(*value[0])
+                self.around += (value,)
+            self.names[p.arg] = value
+        for p in parameters[:memories]:
+            self.names[p.arg] = self._memory(self._value(p.annotation))
+        self._run(code.body)
+        body = self.listing.body if self.listing else UOp(Op.SINK, self._closed(self.around))
+        arguments = [replace(m, slot=first + m.slot).argument for m in self.buffers]
         call = UOp(Op.CALL, body, *arguments)
-        for _ in range(1, self.runs):
+        for _ in range(1, self.names.get("runs", 1)):
             arguments.reverse()
             call = UOp(Op.CALL, body, *(UOp(Op.AFTER, a, call) for a in arguments))
+        self.names.clear()  # They refer to the kernel.
         return call
 
+    def _memory(self, form: Any) -> Any:
+        """Return a memory by its size, dtype and address space, or as many as a list says."""
+        match form:
+            case list():
+                return [self._memory(f) for f in form]
+            case (AddrSpace() as space, inner):
+                dtype, size = self._typed(inner)
+                make, slots = SPACES[space]
+                taken = [p.slot for p in self.places if p.space is not AddrSpace.GLOBAL]
+                slot = next(s for s in slots if s not in taken)
+                place = Place(make(slot, size, dtype), slot, dtype, space)
+            case _:
+                slot, (dtype, size) = len(self.buffers), self._typed(form)
+                buffer = scalar.Memory(slot, size, dtype)
+                place = Place(buffer.param, slot, dtype)
+                self.buffers.append(self.buffers[form.slot] if isinstance(form, Place) else buffer)
+        self.places.append(place)
+        return place
 
-class Steps(Listing):
-    """A LINEAR whose reads stand where they are written."""
+    def _typed(self, form: Any) -> tuple[DType, int]:
+        """Return the dtype and the size of a memory; it may be that of another one."""
+        if isinstance(form, Place):
+            return form.dtype, self.buffers[form.slot].count
+        return form if isinstance(form, tuple) else (self.dtype, form)
 
-    def put(self, memory: UOp, i: UOp, value: UOp, *gate: UOp) -> None:
-        self.do(store(at(memory, i), value, *gate))
+    def _run(self, body: Iterable[ast.stmt]) -> None:
+        for s in body:
+            match s:
+                case ast.Assign([target], ast.IfExp(test, value, ast.Constant(v))) if v is ...:
+                    self._assign(target, self._value(value), self._value(test))
+                case ast.Assign([target], e):
+                    self.is_now = isinstance(getattr(target, "elts", [target])[0], ast.Name)
+                    value = self._value(e)
+                    is_index = getattr(value, "dtype", dtypes.index) is dtypes.index
+                    if self.listing and self.is_now and not is_index:
+                        self.listing.do(value)
+                    self.is_now = False
+                    self._assign(target, value)
+                case ast.AugAssign(target, ast.Add(), e):
+                    self._assign(target, self._value(e), op=Op.ATOMICADD)
+                case ast.For(target, ast.Tuple(parts), inner):
+                    for part in parts:
+                        self._assign(target, self._value(part))
+                        self._run(inner)
+                case ast.For(target, axes, inner):
+                    counter = self._counter(*self._value(axes)[0])
+                    self._assign(target, counter)
+                    self._loop(counter, inner)
+                case ast.If(test, inner) if self.listing:
+                    with self.listing.where(self._value(test)):
+                        self._run(inner)
+                case ast.Expr(e):
+                    self._value(e)
+                case _:
+                    raise AssertionError(ast.unparse(s))
 
-    def get(self, memory: UOp, i: UOp) -> UOp:
-        return self.do(load(self.now(memory), i))
+    def _assign(self, target: ast.expr, value: Any, *gate: UOp, op: Op = Op.STORE) -> None:
+        """Name a value, or store it, or each of several."""
+        match target:
+            case ast.Name(name):
+                self.names[name] = value
+            case ast.Tuple(targets):
+                for t, v in zip(targets, value, strict=True):
+                    self._assign(t, v)
+            case ast.Subscript(e, i):
+                place = self._value(e)
+                in_turn = place.space is AddrSpace.REG and not self.listing
+                node = self._now(place) if in_turn else place.node
+                there = scalar.at(node, _lifted(self._value(i), dtypes.index))
+                effect = UOp(op, there, _lifted(value, place.dtype), *gate)
+                place.done, place.around = (*(() if in_turn else place.done), effect), self.around
+                self.effects.append(effect)
+                if self.listing:
+                    self.listing.do(effect)
 
+    def _loop(self, counter: UOp, body: Iterable[ast.stmt]) -> None:
+        if self.listing:
+            with self.listing.each(counter):
+                return self._run(body)
+        before, around = self.effects, self.around
+        self.effects, self.around = [], (*around, counter)
+        self._run(body)
+        inside, end = {*self.effects}, self._closed((counter,))
+        self.effects, self.around = [*before, end], around
+        for place in self.places:
+            if inside.intersection(place.done):
+                place.done, place.around = (end,), around
 
-def square(k: Kernel) -> tuple[UOp, UOp, UOp, UOp]:
-    """Return the counters of groups and of items, of rows and of columns; axis 0 is either."""
-    y, x = (0, 1) if k.choices.chance(50) else (1, 0)
-    groups = special(f"gidx{y}", 2), special(f"gidx{x}", 3)
-    return *groups, special(f"lidx{y}", SIDE), special(f"lidx{x}", SIDE)
+    def _counter(self, kind: AxisType | None, size: Any, in_fold: bool = False) -> UOp:
+        if kind is None:
+            return self._item("gidx", size)
+        what = "fold" if in_fold and kind is AxisType.LOOP else "loop"
+        arg = RangeArg(next(self.numbers[what]), AxisType.REDUCE if what == "fold" else kind)
+        return UOp(Op.RANGE, _lifted(size, dtypes.index), arg=arg)
 
+    def _closed(self, loops: Sequence[UOp]) -> UOp:
+        """Return the effects so far as one, but for those that others follow, in loops."""
+        left = [u for u in self.effects if u not in self.used]
+        together = left[0] if len(left) == 1 else UOp(Op.GROUP, *left)
+        return scalar.closed(together, [r for r in loops if r.op is Op.RANGE])
 
-def written(
-    kernels: Sequence[Callable[[Kernel], UOp]], dtype: DType, choices: Choices, index: int
-) -> Generated:
-    """Write each kernel once."""
-    calls, slot = [], 0
-    for k, build in enumerate(kernels):
-        kernel = Kernel(dtype, choices, KINDS[(k + index) % len(KINDS)])
-        body = build(kernel)
-        calls.append(kernel.call(body, slot))
-        slot += len(kernel.memories)
-    return with_contents(UOp(Op.SINK, *calls), choices)
+    def _barrier(self) -> None:
+        if self.listing:
+            return self.listing.barrier()
+        for p in self.places:
+            if p.space is AddrSpace.LOCAL and p.done and p.done[0].op is Op.STORE:
+                self.used.update(p.done)
+                p.done = (UOp(Op.BARRIER, *p.done),)
 
+    def _value(self, e: ast.expr | None) -> Any:
+        match e:
+            case ast.Name(name):
+                return self.names[name]
+            case ast.Constant(value):
+                return value
+            case ast.BinOp(left, op, right) | ast.Compare(left, [op], [right]):
+                return _computed(op, self._value(left), self._value(right))
+            case ast.Subscript(ast.Name("LOCAL" | "REG" as space), form):
+                return (AddrSpace[space], self._value(form))
+            case ast.Subscript(base, i):
+                return self._element(self._value(base), self._value(i))
+            case ast.Call(function, [ast.GeneratorExp(part, [ast.comprehension(target, axes)])]):
+                loops = [self._counter(kind, n, True) for kind, n in self._value(axes)]
+                self._assign(target, loops if isinstance(target, ast.Tuple) else loops[0])
+                arg = ReduceArg(self._value(function))
+                return UOp(Op.REDUCE, self._value(part), *loops, arg=arg)
+            case ast.Call(function, arguments):
+                f, values = self._value(function), [self._value(a) for a in arguments]
+                if isinstance(f, DType):
+                    return cast(values[0], f) if isinstance(values[0], UOp) else const(values[0], f)
+                return UOp(f, *_alike(*values)) if isinstance(f, Op) else f(*values)
+            case ast.IfExp(test, chosen, other):
+                gate, instead = self._value(test), self._value(other)
+                if not isinstance(gate, UOp):
+                    return self._value(chosen) if gate else instead
+                if isinstance(chosen, ast.Subscript) and not isinstance(instead, UOp):
+                    place, i = self._value(chosen.value), self._value(chosen.slice)
+                    return self._element(place, i, _lifted(instead, place.dtype), gate)
+                return UOp(Op.WHERE, gate, *_alike(self._value(chosen), instead))
+            case ast.Tuple(parts):
+                return tuple(map(self._value, parts))
+            case ast.List(parts):
+                return [self._value(p) for p in parts]
+            case ast.ListComp(part, [ast.comprehension(ast.Name(name), numbers)]):
+                values = self._value(numbers)
+                return [self.names.update({name: v}) or self._value(part) for v in values]
+            case ast.BoolOp(op, parts):
+                return reduce(partial(_computed, op), map(self._value, parts))
+            case ast.UnaryOp(ast.USub(), part):
+                return -self._value(part)
+            case ast.UnaryOp(ast.Not(), part):
+                return UOp(Op.CMPNE, self._value(part), const(True, dtypes.bool))
+        raise AssertionError(e and ast.unparse(e))
 
-def _transposed(k: Kernel) -> UOp:
-    n, m = k.size(), k.size()
-    out, a = k.memory(n * m), k.memory(n * m)
-    i, j = k.counter(n), k.counter(m)
-    return out.store(flat((i, j)), a.load(UOp(Op.ADD, times(j, n), i)))
+    def _element(self, base: Any, i: Any, *gate: UOp) -> Any:
+        """Return an element of a memory, a lane, one of several memories, or a dtype and a size."""
+        match base:
+            case Place():
+                is_now = self.is_now or base.done or base.space is not AddrSpace.GLOBAL
+                there = scalar.at(
+                    self._now(base) if is_now else base.node, _lifted(i, dtypes.index)
+                )
+                u = UOp(Op.LOAD, there, *gate)
+                return self.listing.do(u) if self.listing and is_now else u
+            case UOp():
+                return UOp(Op.INDEX, base, dims(i) if isinstance(i, tuple) else index_const(i))
+            case DType():
+                return (base, i)
+        return base[i]
 
+    def _now(self, place: Place) -> UOp:
+        """Return a memory after what was done to it."""
+        if self.listing:
+            return self.listing.now(place.node)
+        self.used.update(place.done)
+        in_turn = self.around if place.space is AddrSpace.REG else ()
+        after = (*place.done, *(r for r in in_turn if r not in place.around))
+        return UOp(Op.AFTER, place.node, *after) if after else place.node
 
-def _reversed(k: Kernel) -> UOp:
-    n = k.size()
-    out, a, i = k.memory(n), k.memory(n), k.counter(n)
-    return out.store(UOp(Op.SUB, index_const(n - 1), i), UOp(Op.ADD, a.load(i), k.number(1)))
-
-
-def _smoothed(k: Kernel) -> UOp:
-    """Add up neighbours; what is beyond an end is a number."""
-    n = k.size()
-    out, a, i = k.memory(n), k.memory(n), k.counter(n)
-    left = UOp(Op.LOAD, a.at(plus(i, -1)), k.number(0), UOp(Op.CMPLT, index_const(0), i))
-    right = UOp(Op.LOAD, a.at(plus(i, 1)), k.number(3), UOp(Op.CMPLT, i, index_const(n - 1)))
-    return out.store(i, UOp(Op.ADD, UOp(Op.ADD, left, a.load(i)), right))
-
-
-def _joined(k: Kernel) -> UOp:
-    """Write one vector after another one."""
-    n, m = k.size(), k.size()
-    out, a, b, i = k.memory(n + m), k.memory(n), k.memory(m), k.counter(n + m)
-    first = UOp(Op.CMPLT, i, index_const(n))
-    second = UOp(Op.CMPLT, index_const(n - 1), i)
-    here = UOp(Op.LOAD, a.at(i), k.number(0), first)
-    there = UOp(Op.LOAD, b.at(plus(i, -n)), k.number(0), second)
-    return out.store(i, UOp(Op.WHERE, first, here, there))
-
-
-def _gathered(k: Kernel) -> UOp:
-    n, m = k.size(), k.size()
-    out, a, places = k.memory(n), k.memory(m), k.memory(n, dtypes.int32)
-    i = k.counter(n)
-    return out.store(i, a.load(modulo(cast(places.load(i), dtypes.index), m)))
-
-
-def _scattered(k: Kernel) -> UOp:
-    """Write to places in another order, to some of them."""
-    n = k.choices.pick((5, 7))
-    out, a, i = k.memory(n), k.memory(n), k.counter(n)
-    return out.store(modulo(times(i, 3), n), a.load(i), UOp(Op.CMPNE, i, index_const(1)))
-
-
-def _product(k: Kernel) -> UOp:
-    n, m, depth = k.size(), k.size(), k.size()
-    out, a, b = k.memory(n * m), k.memory(n * depth), k.memory(depth * m)
-    i, j = k.counter(n), k.counter(m)
-
-    def term(r: UOp) -> UOp:
-        row, column = UOp(Op.ADD, times(i, depth), r), UOp(Op.ADD, times(r, m), j)
-        return UOp(Op.MUL, a.load(row), b.load(column))
-
-    return out.store(flat((i, j)), k.fold(Op.ADD, depth, term))
-
-
-def _centred(k: Kernel) -> UOp:
-    """Subtract the largest of its row from each element."""
-    n, m = k.size(), k.size()
-    out, a = k.memory(n * m), k.memory(n * m)
-    i, j = k.counter(n), k.counter(m)
-    largest = k.fold(Op.MAX, m, lambda r: a.load(UOp(Op.ADD, times(i, m), r)))
-    return out.store(flat((i, j)), UOp(Op.SUB, a.load(flat((i, j))), largest))
-
-
-def _place_of_largest(k: Kernel) -> UOp:
-    """Find the last place of the largest element of each row."""
-    n, m = k.size(), k.size()
-    out, a, i = k.memory(n, dtypes.int32), k.memory(n * m), k.counter(n)
-
-    def element(r: UOp) -> UOp:
-        return a.load(UOp(Op.ADD, times(i, m), r))
-
-    largest = k.fold(Op.MAX, m, element)
-
-    def place(r: UOp) -> UOp:
-        is_largest = UOp(Op.CMPNE, element(r), largest)
-        return UOp(Op.WHERE, is_largest, const(0, dtypes.int32), cast(r, dtypes.int32))
-
-    return out.store(i, k.fold(Op.MAX, m, place))
-
-
-def _pooled(k: Kernel) -> UOp:
-    """Fold windows of 3 that begin at every second element."""
-    n = k.size()
-    out, a, i = k.memory(n), k.memory(2 * n + 1), k.counter(n)
-    return out.store(i, k.fold(Op.MAX, 3, lambda r: a.load(UOp(Op.ADD, times(i, 2), r))))
-
-
-def _repeated(k: Kernel) -> UOp:
-    """Write each element twice, and add the element at its remainder."""
-    n = k.size()
-    out, a, i = k.memory(2 * n), k.memory(n), k.counter(2 * n)
-    half = UOp(Op.IDIV, i, index_const(2))
-    return out.store(i, UOp(Op.SUB, a.load(half), a.load(modulo(i, n))))
-
-
-def _in_blocks(k: Kernel) -> UOp:
-    """Work in blocks of 4, the last of which is not whole."""
-    n = k.size()
-    out, a = k.memory(n), k.memory(n)
-    i = flat((k.counter(-(-n // 4)), k.counter(4)))
-    inside = UOp(Op.CMPLT, i, index_const(n))
-    element = UOp(Op.LOAD, a.at(i), k.number(0), inside)
-    return out.store(i, UOp(Op.MUL, element, k.number(3)), inside)
-
-
-def _below_diagonal(k: Kernel) -> UOp:
-    """Write a matrix up to its diagonal."""
-    n = k.size()
-    out, a, b = k.memory(n * n), k.memory(n), k.memory(n)
-    i, j = k.counter(n), k.counter(n)
-    gate = UOp(Op.CMPLT, j, plus(i, 1))
-    return out.store(flat((i, j)), UOp(Op.SUB, a.load(i), b.load(j)), gate)
-
-
-def _in_place(k: Kernel) -> UOp:
-    """Update one memory by another one, and by what it holds."""
-    n = k.size()
-    a, b, i = k.memory(n), k.memory(n), k.counter(n)
-    old = a.load(i)
-    chosen = UOp(Op.WHERE, UOp(Op.CMPLT, old, b.load(i)), b.load(i), UOp(Op.ADD, old, old))
-    return a.store(i, chosen)
-
-
-def _kept(k: Kernel) -> UOp:
-    """Write some elements, and read all of them."""
-    n = k.size()
-    kept, out, a, i = k.memory(n), k.memory(n), k.memory(n), k.counter(n)
-    gate = UOp(Op.CMPLT, k.number(2), a.load(i))
-    done = UOp(Op.AFTER, kept.param, kept.store(i, a.load(i), gate))
-    return out.store(i, load(done, i))
-
-
-def _windowed(k: Kernel) -> UOp:
-    """Read the window of each place, the first of which begins before the row."""
-    n, width = k.size(), k.choices.between(2, 5)
-    out, a = k.memory(n * width), k.memory(n + 1)
-    i, j = k.counter(n), k.counter(width)
-    place = UOp(Op.ADD, times(i, width), plus(j, -1))
-    window = plus(UOp(Op.IDIV, place, index_const(width)), 1)
-    return out.store(flat((i, j)), a.load(window))
-
-
-def _looked_up(k: Kernel) -> UOp:
-    """Add up one element of a row by its number, which may be none."""
-    n, m = k.size(), k.size()
-    out, a, numbers = k.memory(n), k.memory(m), k.memory(n, dtypes.int32)
-    i = k.counter(n)
-
-    def term(r: UOp) -> UOp:
-        is_other = UOp(Op.CMPNE, cast(r, dtypes.int32), numbers.load(i))
-        return UOp(Op.WHERE, is_other, k.number(0), a.load(r))
-
-    return out.store(i, k.fold(Op.ADD, m, term))
+    def _item(self, name: str, size: int, axis: int | None = None) -> UOp:
+        return scalar.special(f"{name}{next(self.numbers[name]) if axis is None else axis}", size)
 
 
-def _skewed(k: Kernel) -> UOp:
-    """Compute each row from the one before, a place further right: the loops have one order."""
-    k.kind = AxisType.LOOP
-    n, m = k.choices.between(2, 3), k.choices.between(4, 6)
-    a = k.memory((n + 1) * m + 1)
-    i, j = k.counter(n), k.counter(m)
-    here = UOp(Op.ADD, times(i, m), j)
-    return a.store(plus(here, m), UOp(Op.ADD, a.load(plus(here, 1)), k.number(3)))
+def _computed(operator: ast.AST, a: Any, b: Any) -> Any:
+    """Return an op on two values, or what it is on two numbers; i - 1 is the sum of i and -1."""
+    op, plain = OPS[type(operator)]
+    if not isinstance(a, UOp) and not isinstance(b, UOp):
+        return plain(a, b)
+    if op is Op.SUB and isinstance(b, int) and a.dtype is dtypes.index:
+        op, b = Op.ADD, -b
+    return UOp(op, *_alike(a, b))
 
 
-def _counted(k: Kernel) -> UOp:
-    """Count how often numbers come."""
-    k.kind = None
-    n, bins = k.size(), k.size()
-    out, numbers = k.memory(bins, dtypes.int32), k.memory(n, dtypes.int32)
-    place = modulo(cast(numbers.load(k.counter(n)), dtypes.index), bins)
-    return UOp(Op.ATOMICADD, out.at(place), const(1, dtypes.int32))
+def _alike(*values: Any) -> list[UOp]:
+    """Return values of one dtype; numbers have that of the others."""
+    dtype = next(v.dtype for v in values if isinstance(v, UOp))
+    return [_lifted(v, dtype) for v in values]
 
 
-def _in_two_phases(k: Kernel) -> UOp:
-    """Let each item add up its share in LOCAL memory, and one item the shares."""
-    rounds = k.choices.between(2, 3)
-    out, a = k.memory(1), k.memory(ITEMS * rounds)
-    item, shares = special("lidx0", ITEMS), shared(9, ITEMS, k.dtype)
-    own = k.fold(Op.ADD, rounds, lambda r: a.load(UOp(Op.ADD, times(r, ITEMS), item)))
-    done = UOp(Op.AFTER, shares, UOp(Op.BARRIER, store(at(shares, item), own)))
-    total = k.fold(Op.ADD, ITEMS, lambda r: load(done, r))
-    return out.store(index_const(0), total, UOp(Op.CMPLT, item, index_const(1)))
-
-
-KERNELS: tuple[Callable[[Kernel], UOp], ...] = (
-    *(_transposed, _reversed, _smoothed, _joined, _gathered, _scattered, _product, _centred),
-    *(_place_of_largest, _pooled, _repeated, _in_blocks, _below_diagonal, _in_place, _kept),
-    *(_windowed, _looked_up, _skewed, _counted, _in_two_phases),
-)
-textbook = partial(written, KERNELS)
+def _lifted(value: Any, dtype: DType) -> UOp:
+    match value:
+        case UOp():
+            return value
+        case list():
+            return UOp(Op.STACK, *(_lifted(v, dtype) for v in value))
+        case tuple():
+            return scalar.flat(value)
+    return index_const(value) if dtype is dtypes.index else const(value, dtype)
