@@ -180,15 +180,15 @@ class Kernel:
                     self._assign(target, value)
                 case ast.AugAssign(target, ast.Add(), e):
                     self._assign(target, self._value(e), op=Op.ATOMICADD)
-                case ast.For(target, ast.Tuple(parts), inner):
+                case ast.For(target, ast.Tuple(parts), inner, []):
                     for part in parts:
                         self._assign(target, self._value(part))
                         self._run(inner)
-                case ast.For(target, axes, inner):
+                case ast.For(target, axes, inner, []):
                     counter = self._counter(*self._value(axes)[0])
                     self._assign(target, counter)
                     self._loop(counter, inner)
-                case ast.If(test, inner) if self.listing:
+                case ast.If(test, inner, []) if self.listing:
                     with self.listing.where(self._value(test)):
                         self._run(inner)
                 case ast.Expr(e):
@@ -266,7 +266,7 @@ class Kernel:
                 self._assign(target, loops if isinstance(target, ast.Tuple) else loops[0])
                 arg = ReduceArg(self._value(function))
                 return UOp(Op.REDUCE, self._value(part), *loops, arg=arg)
-            case ast.Call(function, arguments):
+            case ast.Call(function, arguments, []):
                 f, values = self._value(function), [self._value(a) for a in arguments]
                 if isinstance(f, DType):
                     return cast(values[0], f) if isinstance(values[0], UOp) else const(values[0], f)
@@ -283,7 +283,7 @@ class Kernel:
                 return tuple(map(self._value, parts))
             case ast.List(parts):
                 return [self._value(p) for p in parts]
-            case ast.ListComp(part, [ast.comprehension(ast.Name(name), numbers)]):
+            case ast.ListComp(part, [ast.comprehension(ast.Name(name), numbers, [])]):
                 values = self._value(numbers)
                 return [self.names.update({name: v}) or self._value(part) for v in values]
             case ast.BoolOp(op, parts):
