@@ -4,9 +4,11 @@
 wrote for effort smoke. The groups that come first are a greedy cover: each next one has the most
 kills for its cases, where a kill counts less the more often its fault is killed already. A group
 stays in smoke if the ledger needs it at some seed, or if without it a fault would be killed by
-fewer cases than by all groups, and by fewer than enough. A fault counts once for each seed at
-which it was judged: the cases of a group are others there. What is chosen on four fifths of the
-faults is tried on the fifth that is left. `--write` writes both lists into the suite.
+fewer than three cases, and by fewer than by all groups. Each kind of program counts as a fault that
+its cases kill, since a fault that nobody has thought of may show in it alone. Of several groups
+that would do, the one stays that takes the least time. A fault counts once for each seed at which
+it was judged: the cases of a group are others there. What is chosen on four fifths of the faults is
+tried on the fifth that is left. `--write` writes both lists into the suite.
 """
 
 from __future__ import annotations
@@ -15,14 +17,17 @@ import gzip
 import heapq
 import json
 import random
+import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean
 
 import click
 
+from uop.compiler.pipeline import compile
 from uop.conformance.coverage.exercised import exercised
 from uop.conformance.coverage.points import by_point, keys_of
 from uop.conformance.judging.verdict import Status
@@ -31,11 +36,13 @@ from uop.conformance.run.selection import in_turns
 from uop.conformance.suite.case import Case, CaseId
 from uop.conformance.suite.generate import cases
 from uop.conformance.suite.priority import FILE, LEFT_OUT, key_of, text_of
+from uop.spec.dtype import DType, dtypes
+from uop.spec.errors import UopError
 
 SEEDS = (0, 1, 2)
 FOLDS = 5
-FEW, ENOUGH = 3, 6
-"""A fault that few cases kill hangs on them; of what is chosen, enough kill it."""
+ENOUGH = 3
+"""A fault that fewer cases kill hangs on them; of what is chosen, so many kill it."""
 TIMES = 10
 """The greedy cover ends with a fault that is killed so often."""
 FIRST = 256
@@ -121,10 +128,65 @@ def _stays(group: Group) -> bool:
     return level == "invalid" or is_usual or name.startswith(NAMES)
 
 
-def choose(
-    matrix: Matrix, covers: Mapping[Group, set[object]], faults: Sequence[Fault]
-) -> set[Group]:
-    """Groups that cover all points, and kill each fault as often as all do, or often enough."""
+def seconds_of_groups() -> dict[Group, float]:
+    """The processor seconds that the programs of each group take to make and to compile."""
+    found: dict[Group, float] = {}
+    begun = time.process_time()
+    for case in cases(effort="smoke"):
+        if isinstance(case, Case):
+            with suppress(UopError):
+                compile(case.root)
+        now, key = time.process_time(), key_of(case.id)
+        found[key] = found.get(key, 0) + now - begun
+        begun = now
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """By group what a run has of it besides kills, and what it takes."""
+
+    covers: Mapping[Group, set[object]]
+    seconds: Mapping[Group, float]
+
+    @classmethod
+    def measured(cls) -> Groups:
+        covers: dict[Group, set[object]] = {}
+        for seed in SEEDS:
+            for group, seen in points(seed).items():
+                level, op, dtype, name = group.split("/", 3)
+                # Each op stays on each dtype, and each kind of program on dtypes of each class.
+                kind = (level, op, name) if level == "op" else (level, op, name, _class(dtype))
+                covers.setdefault(group, set()).update(seen, {(op, dtype), kind})
+        return cls(covers, seconds_of_groups())
+
+
+def _class(name: str) -> str:
+    """What a fault may need of a dtype: that it is unsigned, signed, a float; else its name."""
+    dtype: DType = getattr(dtypes, name)
+    if dtype.is_float:
+        return "float"
+    return ("signed" if dtype.is_signed else "unsigned") if dtype.is_int else name
+
+
+def kinds(matrix: Matrix) -> dict[Fault, frozenset[str]]:
+    """The cases of each kind of program above single ops, on all dtypes."""
+    found: dict[Fault, set[str]] = {}
+    for group, ids in matrix.groups.items():
+        level, op, _, name = group.split("/", 3)
+        if level not in ("op", "invalid"):
+            found.setdefault(Fault(f"{level}/{op}/{name}", 0), set()).update(ids)
+    return {kind: frozenset(ids) for kind, ids in found.items()}
+
+
+def choose(matrix: Matrix, groups: Groups, faults: Sequence[Fault]) -> set[Group]:
+    """Groups that cover all points, and kill each fault and kind as often as all do, or enough.
+
+    Those without which the others do that too are left out, the slowest first.
+    """
+    covers, of_kinds = groups.covers, kinds(matrix)
+    matrix = replace(matrix, killers={**matrix.killers, **of_kinds})
+    faults = [*faults, *of_kinds]
     demands = Counter({fault: min(ENOUGH, len(matrix.killers[fault])) for fault in faults})
     of_group = kills_of_groups(matrix, faults)
     chosen = {*filter(_stays, matrix.groups), *greedy(matrix, faults)}
@@ -147,6 +209,27 @@ def choose(
             demands -= of_group[group]
         elif now:
             heapq.heappush(heap, (-now, group))
+    return _without_needless(matrix, groups, faults, chosen)
+
+
+def _without_needless(
+    matrix: Matrix, groups: Groups, faults: Sequence[Fault], chosen: set[Group]
+) -> set[Group]:
+    spare = Counter({fault: -min(ENOUGH, len(matrix.killers[fault])) for fault in faults})
+    of_group = kills_of_groups(matrix, faults)
+    covered: Counter[object] = Counter()
+    for group in chosen:
+        spare.update(of_group[group])
+        covered.update(groups.covers.get(group, ()))
+    for group in sorted(chosen, key=lambda group: -groups.seconds[group]):
+        kills, seen = of_group[group], groups.covers.get(group, ())
+        is_needed = any(spare[f] < n for f, n in kills.items()) or any(
+            covered[point] == 1 for point in seen
+        )
+        if not is_needed and not _stays(group):
+            chosen.remove(group)
+            spare.subtract(kills)
+            covered.subtract(seen)
     return chosen
 
 
@@ -182,7 +265,7 @@ def ordered(matrix: Matrix, first: Sequence[Group]) -> list[str]:
     return [*before, *(id for id in map(str, every) if id not in set(before))]
 
 
-def held_out(matrix: Matrix, covers: Mapping[Group, set[object]]) -> dict[str, list[float]]:
+def held_out(matrix: Matrix, groups: Groups) -> dict[str, list[float]]:
     """Print what is chosen on four fifths of the faults kills of the others; return the curves."""
     faults = sorted(matrix.killers)
     names = sorted({fault.name for fault in faults})
@@ -194,21 +277,21 @@ def held_out(matrix: Matrix, covers: Mapping[Group, set[object]]) -> dict[str, l
         left_out = {*names[fold::FOLDS]}
         unseen = [fault for fault in faults if fault.name in left_out]
         seen = [fault for fault in faults if fault not in unseen]
-        chosen = choose(matrix, covers, seen)
+        chosen = choose(matrix, groups, seen)
         shares.append(sum(len(matrix.groups[group]) for group in chosen))
         draws = [random.Random(k).sample(sorted(matrix.groups), len(chosen)) for k in range(DRAWS)]
-        for name, groups in (("chosen", [chosen]), ("all", [matrix.groups]), ("random", draws)):
-            each = [mean(matrix.killed(g, unseen, n) for g in groups) for n in (1, FEW)]
+        for name, picks in (("chosen", [chosen]), ("all", [matrix.groups]), ("random", draws)):
+            each = [mean(matrix.killed(g, unseen, n) for g in picks) for n in (1, ENOUGH)]
             kills.setdefault(name, []).append(each)
         part = replace(matrix, killers={fault: matrix.killers[fault] for fault in unseen})
         for name, first in (("prioritized", greedy(matrix, seen)), ("in turns", [])):
-            for least in (1, FEW):
+            for least in (1, ENOUGH):
                 shown = curve(part, ordered(matrix, first), least)
                 curves.setdefault(f"{name}, killed by {least}", []).append(shown)
     count = sum(map(len, matrix.groups.values()))
     what = f"{len(names)} faults, {len(faults)} with their seeds, {FOLDS} folds"
     click.echo(f"{what}; {mean(shares):,.0f} of {count:,} cases chosen")
-    click.echo(f"| groups | killed | by {FEW} |\n|---|---:|---:|")
+    click.echo(f"| groups | killed | by {ENOUGH} |\n|---|---:|---:|")
     for name, rows in kills.items():
         click.echo(_row(name, rows))
     click.echo(f"| first cases | {' | '.join(map(str, PREFIXES))} |\n|---{'|---:' * 6}|")
@@ -273,23 +356,20 @@ def picture(lines: Mapping[str, Sequence[float]]) -> str:
 def main(files: Sequence[Path], write: bool, svg: Path | None) -> None:
     LEFT_OUT.clear()
     matrix = read(files)
-    covers: dict[Group, set[object]] = {}
-    for seed in SEEDS:
-        for group, seen in points(seed).items():
-            level, op, dtype, name = group.split("/", 3)
-            # Each op stays on each dtype, and with each kind of group.
-            covers.setdefault(group, set()).update(seen, {(op, dtype), (level, op, name)})
-    curves = held_out(matrix, covers)
+    groups = Groups.measured()
+    curves = held_out(matrix, groups)
     faults = sorted(matrix.killers)
-    chosen, first = choose(matrix, covers, faults), greedy(matrix, faults)
+    chosen, first = choose(matrix, groups, faults), greedy(matrix, faults)
     stay = sum(len(matrix.groups[group]) for group in chosen)
     click.echo(f"{stay:,} cases of {len(chosen):,} groups stay of all {len(faults)} faults:")
-    for n in (1, FEW):
+    share = sum(map(groups.seconds.__getitem__, chosen)) / sum(groups.seconds.values())
+    click.echo(f"they take {share:.0%} of the time of all groups")
+    for n in (1, ENOUGH):
         ours, full = (matrix.killed(g, faults, n) for g in (chosen, matrix.groups))
         click.echo(f"killed by {n} or more: {ours:.1%}, by all groups {full:.1%}")
-    hanging = [fault for fault in faults if len(matrix.killers[fault]) < FEW]
+    hanging = [fault for fault in faults if len(matrix.killers[fault]) < ENOUGH]
     shown = ", ".join(dict.fromkeys(fault.name for fault in hanging))
-    click.echo(f"killed by fewer than {FEW} of all: {len(hanging)}: {shown}")
+    click.echo(f"killed by fewer than {ENOUGH} of all: {len(hanging)}: {shown}")
     if svg is not None:
         svg.write_text(picture(curves))
     if write:
