@@ -22,6 +22,7 @@ from uop.spec.args import ConstArg
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import RefusedError, UopError
 from uop.spec.ops.names import Op
+from uop.spec.properties.interval import Interval
 from uop.spec.registry import Shape
 from uop.spec.text.program import print_program
 from uop.spec.uop import UOp, const, param
@@ -274,13 +275,18 @@ def unsupported(root: UOp, hello: Hello) -> str:
     names = sorted({name for u in nodes for name in needed(u, hello)})
     if names:
         return f"{hello.name}{UNSUPPORTED}{', '.join(names)}"
-    largest = max((math.prod(u.shape) for u in nodes), default=0)
+    largest = max((math.prod(map(_most, u.shape)) for u in nodes), default=0)
     if hello.limits.elements is not None and largest > hello.limits.elements:
         return f"{hello.name} takes at most {hello.limits.elements} elements"
     devices = {name for u in nodes for name in _devices(u)}
     if hello.limits.devices is not None and len(devices) > hello.limits.devices:
         return f"{hello.name} takes at most {hello.limits.devices} devices"
     return ""
+
+
+def _most(size: int | UOp) -> int:
+    """The most that a size may be; the body of a FUNCTION may have sizes that are variables."""
+    return size if isinstance(size, int) else int(cast(Interval, size.min_max).max)
 
 
 def needed(u: UOp, hello: Hello) -> Iterator[str]:

@@ -33,6 +33,19 @@ NAN = """\
 %1 = ADD %0, %0 : float32[2]
 input 0 = [nan:0x7fc00000, 1.0]
 """
+MEAN = """\
+%0 = PARAM [] {slot=0, dtype=index, min=1, max=8}
+%1 = STACK %0
+%2 = PARAM %1 {slot=1, dtype=float32}
+%3 = REDUCE %2 {op=ADD, axes=(0)}
+%4 = CAST %0 {dtype=float32}
+%5 = DIV %3, %4
+%6 = TUPLE %5
+%7 = PARAM [3] {slot=0, dtype=float32}
+%8 = FUNCTION %6, 3, %7
+%9 = GETTUPLE %8 {idx=0}
+input 0 = [1.0, 2.0, 6.0]
+"""
 REJECT = """\
 %0 = PARAM [2,3] {slot=0, dtype=int32} : int32[2,3]
 invalid PERMUTE.c1
@@ -65,6 +78,8 @@ def status(text: str) -> Status:
         (BUFFERS + "expect 3 = [4,5]\n", True),
         (BUFFERS + "expect 3 = [5,4]\n", False),
         (BUFFERS + "accept 3 = 4, [0,9]\n", True),
+        (MEAN + "expect 0 = [3.0]\n", True),
+        (MEAN + "expect 0 = [1.125]\n", False),
         (REJECT, True),
     ],
 )
