@@ -26,7 +26,7 @@ from uop.spec.uop import UOp, const, index_const
 SIZES = (3, 5, 6, 7, 9, 10)
 KINDS = (AxisType.LOOP, AxisType.GLOBAL, None)
 """In what a kernel runs; None is a work item."""
-LISTS = ("textbook-steps", "textbook-items")
+LISTS = ("textbook-steps", "textbook-items", "textbook-hazards")
 """The textbooks whose kernels are lists of instructions."""
 SPACES = {AddrSpace.LOCAL: (scalar.shared, (9, 8, 7)), AddrSpace.REG: (scalar.register, (8, 9, 7))}
 """How memory that no other kernel has is made, and its slots."""
