@@ -35,12 +35,18 @@ OF_EXTRAS = (
 )  # fmt: skip
 """The modules that a plain `pip install .` does not bring."""
 SLOW = {
+    "README.md",
+    "accepted-sets.md",
     "ci.md",
+    "eight-steps.md",
     "find-a-miscompile.md",
     "judge-your-backend.md",
     "onnx.md",
+    "optimizations.md",
     "stablehlo.md",
     "to-onnx.md",
+    "verdict.md",
+    "who-disagrees.md",
 }
 """Pages that take long, or need a large extra."""
 

@@ -92,6 +92,7 @@ def test_an_id_is_not_cut_and_a_kill_by_something_else_is_told() -> None:
     assert line_of(Hunted("a", "b", Fate.KILLED, case)).endswith(f"{case}  (about something else)")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_the_sums_are_written_though_nothing_can_be_printed(tmp_path: Path) -> None:
     file = tmp_path / "sums.json"
@@ -104,6 +105,7 @@ def test_the_sums_are_written_though_nothing_can_be_printed(tmp_path: Path) -> N
     assert json.loads(file.read_text())["summary"]["killed"] == 1
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_found(tmp_path: Path) -> None:
     file = tmp_path / "sums.json"
     command = [sys.executable, "-P", "-m", "uop", "mutants", "--class", "rules of integers"]

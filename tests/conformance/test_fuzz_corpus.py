@@ -140,6 +140,7 @@ def test_the_same_programs_reach_nothing_new(folder: Path) -> None:
     assert sorted(folder.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_what_fails_is_a_repro_and_not_kept(tmp_path: Path) -> None:
     folder = tmp_path / "corpus"
     report = fuzzed(folder, 60, INACCURATE)
@@ -148,6 +149,7 @@ def test_what_fails_is_a_repro_and_not_kept(tmp_path: Path) -> None:
     assert {one.verdict.status for one in kept} == {Status.PASSED}
 
 
+@pytest.mark.slow
 def test_a_program_of_the_corpus_that_fails_has_a_cause(folder: Path) -> None:
     failing = [path.name for path in folder.iterdir() if "ADD" in path.read_text()]
     size = len(list(folder.iterdir()))
@@ -210,6 +212,7 @@ def test_source_text_of_a_stranger_does_not_run(tmp_path: Path) -> None:
     assert list(Corpus.read(tmp_path, native=True).programs) == [name]
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[Path] = []
 

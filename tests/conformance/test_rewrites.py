@@ -110,8 +110,7 @@ def nodes(effort: str) -> Mapping[Op, list[tuple[str, UOp]]]:
     return found
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.sampled(16)
+@pytest.mark.slow
 @pytest.mark.parametrize(("section", "pattern"), ROWS, ids=str)
 def test_a_default_run_has_each_left_hand_side_three_times(section: str, pattern: str) -> None:
     e = ast.parse(pattern, mode="eval").body
