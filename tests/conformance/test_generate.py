@@ -82,7 +82,7 @@ LISTED = (
     *("whole-again", "crossing", "lent", "stored-siblings"),
     *buffers.EFFECTS,
     *("computed-reads", "rearranged", "windows", "picks", "alike", "alike-views"),
-    *("quantised", "bit-tricks", "float-bits", "normalised"),
+    *("quantised", "bit-tricks", "float-bits", "normalised", "factors", "losses"),
 )
 """Groups whose programs are listed; of these the seed chooses the data."""
 

@@ -38,7 +38,7 @@ LISTED = (
     *("whole-again", "values-shared", "crossing"),
     *(*buffers.EFFECTS, "lent", "stored-siblings"),
     *("computed-reads", "rearranged", "windows", "picks", "alike", "alike-views"),
-    *("quantised", "bit-tricks", "float-bits", "normalised"),
+    *("quantised", "bit-tricks", "float-bits", "normalised", "factors", "losses"),
 )
 """Groups whose programs are listed, or are a few steps on memory."""
 

@@ -15,6 +15,9 @@
 - bit-tricks: bits counted, turned, moved and selected by masks.
 - float-bits: signs, exponents and orders of floats from their bits; rounding by large numbers.
 - normalised: rows and columns less their largest or their mean, in proportion to their sums.
+- factors: folds of what a scalar or a row scales, bounds in either order, own folds, and products
+  of matrices.
+- losses: losses by number and by proportion, masks, means, and steps that depend on folds.
 """
 
 from __future__ import annotations
@@ -26,12 +29,20 @@ from dataclasses import replace
 from functools import cache, partial
 from importlib.resources import files
 from itertools import chain
-from math import prod
+from math import inf, nan, prod
+
+import numpy as np
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph import pairs
-from uop.conformance.suite.levels.graph.rewrites import COMPOSED, Argument, Builder, alternatives
+from uop.conformance.suite.levels.graph.rewrites import (
+    COMPOSED,
+    NAMED,
+    Argument,
+    Builder,
+    alternatives,
+)
 from uop.conformance.suite.levels.group import Counts, Group
 from uop.conformance.suite.values import array, draw_bits, draw_ordinary, draw_within, sample
 from uop.conformance.suite.vocabulary import Vocabulary
@@ -325,7 +336,7 @@ def _exact(root: UOp, choices: Choices) -> list[dict[int, Array]]:
     ends = ((-9, 9), (0, 3)), ((0, 20), (0, 20))
     return [
         {
-            k: sample(draw_within(*ends[not u.dtype.is_signed][batch]), u.dtype, u.shape, choices)
+            k: sample(draw_within(*ends[u.dtype.min >= 0][batch]), u.dtype, u.shape, choices)
             for k, u in inputs
         }
         for batch in range(2)
@@ -341,3 +352,53 @@ def _normalised(p: pairs.Plan) -> Iterator[UOp]:
     x, y = p.inputs(2, (4, 4))
     row, column = (nodes.shrink(y, (0, 0), shape) for shape in ((1, 4), (4, 1)))
     return _results("normalised", p, x=x, y=y, r=row, c=column)
+
+
+def _telling(root: UOp, choices: Choices) -> list[dict[int, Array]]:
+    """Return batches of small numbers, of any bits or infinities and the like, and ordinary ones.
+
+    Slot 0 has rows with equal elements, slots 2 and 3 are single numbers.
+    """
+    batches = [_exact(root, choices)[0], *pairs.drawn(draw_bits, draw_ordinary)(root, choices)]
+    for slot, value in ((2, 3), (3, 2)):
+        batches[0][slot][...] = value
+    if root.src[0].dtype.min < 0:
+        batches[0][2][...] = -3
+    for batch in batches[:2]:
+        batch[0][3, :2] = batch[0][3].max()
+    if root.src[0].dtype.is_float:
+        batches[1][0][:3, :4] = (1, inf, -inf, 2), (nan, -1, -3, 2), (0, -0.0, -0.0, 0)
+        batches[1][3][...] = -0.0
+    return batches
+
+
+@KINDS_OF_TRICKS.add("factors", COUNTS, NORMALISED, _telling)
+def _factors(p: pairs.Plan) -> Iterator[UOp]:
+    """Scale and bound elements by a number, a row or a column, and fold and multiply them."""
+    shapes: dict[str, Shape] = {"x": (4, 4), "y": (4, 4), "s": (1, 1), "t": (1, 1)}
+    shapes |= {"r": (1, 4), "c": (4, 1)}
+    named = {name: param(slot, s, p.dtype) for slot, (name, s) in enumerate(shapes.items())}
+    return _results("factors", p, **named)
+
+
+def _graded(root: UOp, choices: Choices) -> list[dict[int, Array]]:
+    """Return batches with elements far below others, infinities, zeros, and sums too large."""
+    batches = pairs.drawn(draw_within(-9, 9), draw_ordinary, draw_ordinary)(root, choices)
+    for batch, scale in zip(batches, (-3, 0, 2), strict=True):
+        batch[3] = np.abs(batch[3])
+        batch[3][:, ::2], batch[3][3] = 0, 0
+        batch[2][...] = scale
+        batch[0][2, 0], batch[0][3, :2] = -2000, batch[0][3].max()
+    batches[1][0][0, :2], batches[1][0][1, :3] = (-inf, 1), (inf, -inf, nan)
+    batches[1][0][2, 1:], batches[1][0][3] = (0, -0.0, -0.0, 0), NAMED["large"](root.src[0].dtype)
+    return batches
+
+
+@KINDS_OF_TRICKS.add("losses", COUNTS, NORMALISED[3:], _graded)
+def _losses(p: pairs.Plan) -> Iterator[UOp]:
+    """Compare rows with numbers, proportions and other rows, and take a step."""
+    x, y, t = (param(slot, (4, 5), p.dtype) for slot in (0, 1, 3))
+    named = {"x": x, "y": y, "t": t, "s": param(2, (1, 1), p.dtype)}
+    labels = param(4, (4,), dtypes.int32)
+    yield from _results("losses", p, **named, labels=labels, never=-inf)
+    p.given[4] = array(dtypes.int32, (n % 2**32 for n in p.choices.shuffled((-1, 0, 4, 5))))
