@@ -434,6 +434,16 @@ def _awaited(m: Memory) -> Iterator[UOp]:
     yield _in_turn(*effects, *read)
 
 
+def _copied(m: Memory) -> Iterator[UOp]:
+    """Update a buffer by a copy of it; store the copy elsewhere, at any time and after the update."""
+    x = m.input(m.side, m.side)
+    for op in (Op.LOAD, Op.CONTIGUOUS):
+        own, other, late = m.buffers(3, m.side, m.side)
+        old = UOp(op, own)
+        update = store(own, _plus(old, x))
+        yield UOp(Op.SINK, update, store(other, old), store(_after(late, update), old))
+
+
 def _views(m: Memory) -> Iterator[UOp]:
     """Return views of one value with memory of its own, the value twice, and folds of it; views of
     turned and cut values that are made contiguous, also of inputs.
@@ -506,7 +516,7 @@ EFFECTS: dict[str, Steps] = {
     "cached": (_appended, _placed, _ring),
     "exchanged": (_swapped, _handed_over),
     "written-twice": (_over_each_other, _of_few),
-    "read-again": (_around, _awaited),
+    "read-again": (_around, _awaited, _copied),
 }
 """The steps of each kind of program."""
 RESULTS: Steps = (_views, _handed_on, _before_and_after)
