@@ -435,7 +435,7 @@ def _awaited(m: Memory) -> Iterator[UOp]:
 
 
 def _copied(m: Memory) -> Iterator[UOp]:
-    """Update a buffer by a copy of it; store the copy elsewhere, at any time and after the update."""
+    """Update a buffer by a copy of it; store the copy elsewhere, at any time and after that."""
     x = m.input(m.side, m.side)
     for op in (Op.LOAD, Op.CONTIGUOUS):
         own, other, late = m.buffers(3, m.side, m.side)
