@@ -30,6 +30,7 @@ from functools import cache, partial
 from importlib.resources import files
 from itertools import chain
 from math import inf, nan, prod
+from typing import Any
 
 import numpy as np
 
@@ -354,21 +355,34 @@ def _normalised(p: pairs.Plan) -> Iterator[UOp]:
     return _results("normalised", p, x=x, y=y, r=row, c=column)
 
 
+def _put(batch: dict[int, Array], slot: int, place: Any, value: Any) -> None:
+    """Change an input, if a small vocabulary has left a program that reads it."""
+    if slot in batch:
+        batch[slot][place] = value
+
+
+def _with_ties(batch: dict[int, Array], slot: int) -> None:
+    """Let the largest element of the last row come twice more."""
+    if slot in batch:
+        batch[slot][3, :2] = batch[slot][3].max()
+
+
 def _telling(root: UOp, choices: Choices) -> list[dict[int, Array]]:
     """Return batches of small numbers, of any bits or infinities and the like, and ordinary ones.
 
     Slot 0 has rows with equal elements, slots 2 and 3 are single numbers.
     """
     batches = [_exact(root, choices)[0], *pairs.drawn(draw_bits, draw_ordinary)(root, choices)]
-    for slot, value in ((2, 3), (3, 2)):
-        batches[0][slot][...] = value
-    if root.src[0].dtype.min < 0:
-        batches[0][2][...] = -3
+    if not root.src:
+        return batches
+    _put(batches[0], 2, ..., -3 if root.src[0].dtype.min < 0 else 3)
+    _put(batches[0], 3, ..., 2)
     for batch in batches[:2]:
-        batch[0][3, :2] = batch[0][3].max()
+        _with_ties(batch, 0)
     if root.src[0].dtype.is_float:
-        batches[1][0][:3, :4] = (1, inf, -inf, 2), (nan, -1, -3, 2), (0, -0.0, -0.0, 0)
-        batches[1][3][...] = -0.0
+        rows = (1, inf, -inf, 2), (nan, -1, -3, 2), (0, -0.0, -0.0, 0)
+        _put(batches[1], 0, np.s_[:3, :4], rows)
+        _put(batches[1], 3, ..., -0.0)
     return batches
 
 
@@ -385,12 +399,17 @@ def _graded(root: UOp, choices: Choices) -> list[dict[int, Array]]:
     """Return batches with elements far below others, infinities, zeros, and sums too large."""
     batches = pairs.drawn(draw_within(-9, 9), draw_ordinary, draw_ordinary)(root, choices)
     for batch, scale in zip(batches, (-3, 0, 2), strict=True):
-        batch[3] = np.abs(batch[3])
-        batch[3][:, ::2], batch[3][3] = 0, 0
-        batch[2][...] = scale
-        batch[0][2, 0], batch[0][3, :2] = -2000, batch[0][3].max()
-    batches[1][0][0, :2], batches[1][0][1, :3] = (-inf, 1), (inf, -inf, nan)
-    batches[1][0][2, 1:], batches[1][0][3] = (0, -0.0, -0.0, 0), NAMED["large"](root.src[0].dtype)
+        _put(batch, 3, ..., np.abs(batch.get(3, 0)))
+        _put(batch, 3, np.s_[:, ::2], 0)
+        _put(batch, 3, 3, 0)
+        _put(batch, 2, ..., scale)
+        _put(batch, 0, (2, 0), -2000)
+        _with_ties(batch, 0)
+    _put(batches[1], 0, np.s_[0, :2], (-inf, 1))
+    _put(batches[1], 0, np.s_[1, :3], (inf, -inf, nan))
+    _put(batches[1], 0, np.s_[2, 1:], (0, -0.0, -0.0, 0))
+    if root.src:
+        _put(batches[1], 0, 3, NAMED["large"](root.src[0].dtype))
     return batches
 
 
