@@ -51,8 +51,8 @@ class Place:
 
     def selected(self, array: Array) -> Array:
         """Broadcast an array to the place, and return its elements where the gate is true."""
-        wide = np.broadcast_to(array, self.positions.shape)
-        return wide if self.gate is None else wide[self.gate]
+        wide = np.broadcast_to(array, self.shape)
+        return wide if self.gate is None else wide[np.broadcast_to(self.gate, self.shape)]
 
     def need_distinct(self) -> None:
         """Raise UndefinedError where one work item names an element twice."""

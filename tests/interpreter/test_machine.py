@@ -224,6 +224,23 @@ def test_out_of_bounds_accesses_are_named_unless_gated() -> None:
     assert result[0].tolist() == [0, 0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("axis", range(2))
+def test_a_gate_of_one_axis_of_items_beside_ops_on_tensors(axis: int) -> None:
+    items = special(2, "gidx0"), special(3, "gidx1")
+    place, gate = add(times(items[0], 3), items[1]), UOp(Op.CMPLT, index_const(0), items[axis])
+    element = UOp(Op.LOAD, at(kernel_param(1, SIZE), place), const(-1, I32), gate)
+    body = UOp(Op.SINK, UOp(Op.STORE, at(kernel_param(0, SIZE), place), element))
+    kept, given = argument(0, SIZE), argument(1, SIZE)
+    later = UOp(Op.AFTER, kept, UOp(Op.CALL, body, kept, given))
+    results = evaluate(
+        UOp(Op.SINK, UOp(Op.STORE, argument(2, SIZE), add(later, later))),
+        {1: np.arange(SIZE, dtype=np.int32)},
+    )
+    assert isinstance(results, dict)
+    expected = np.array([[-1, -1, -1], [3, 4, 5]] if axis == 0 else [[-1, 1, 2], [-1, 4, 5]])
+    assert results[2].tolist() == (2 * expected).reshape(-1).tolist()
+
+
 def test_two_items_that_write_one_element_are_a_race() -> None:
     g = special(SIZE)
     body = copy_at(UOp(Op.IDIV, g, index_const(2)), g)
