@@ -79,6 +79,12 @@ class Matrix:
         inside = {id for group in chosen for id in self.groups[group]}
         return mean(len(self.killers[fault] & inside) >= least for fault in faults)
 
+    def only(self, chosen: Collection[Group]) -> Matrix:
+        """The matrix of these groups."""
+        groups = {group: self.groups[group] for group in chosen}
+        ids = {id for found in groups.values() for id in found}
+        return Matrix({fault: killers & ids for fault, killers in self.killers.items()}, groups)
+
 
 def read(files: Sequence[Path]) -> Matrix:
     killers: dict[Fault, frozenset[str]] = {}
@@ -284,7 +290,8 @@ def held_out(matrix: Matrix, groups: Groups) -> dict[str, list[float]]:
             each = [mean(matrix.killed(g, unseen, n) for g in picks) for n in (1, ENOUGH)]
             kills.setdefault(name, []).append(each)
         part = replace(matrix, killers={fault: matrix.killers[fault] for fault in unseen})
-        for name, first in (("prioritized", greedy(matrix, seen)), ("in turns", [])):
+        prioritized = greedy(matrix.only(sorted(chosen)), seen)
+        for name, first in (("prioritized", prioritized), ("in turns", [])):
             for least in (1, ENOUGH):
                 shown = curve(part, ordered(matrix, first), least)
                 curves.setdefault(f"{name}, killed by {least}", []).append(shown)
@@ -359,7 +366,8 @@ def main(files: Sequence[Path], write: bool, svg: Path | None) -> None:
     groups = Groups.measured()
     curves = held_out(matrix, groups)
     faults = sorted(matrix.killers)
-    chosen, first = choose(matrix, groups, faults), greedy(matrix, faults)
+    chosen = choose(matrix, groups, faults)
+    first = greedy(matrix.only(sorted(chosen)), faults)
     stay = sum(len(matrix.groups[group]) for group in chosen)
     click.echo(f"{stay:,} cases of {len(chosen):,} groups stay of all {len(faults)} faults:")
     share = sum(map(groups.seconds.__getitem__, chosen)) / sum(groups.seconds.values())
