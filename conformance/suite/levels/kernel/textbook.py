@@ -1,6 +1,6 @@
 """Generate level kernel, textbook: the kernels that everybody writes, many in each program.
 
-`textbook.txt` has the kernels, and says how to read them.
+`textbook.txt` and `lists.txt` have the kernels, and say how to read them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from uop.spec.uop import UOp, const, index_const
 SIZES = (3, 5, 6, 7, 9, 10)
 KINDS = (AxisType.LOOP, AxisType.GLOBAL, None)
 """In what a kernel runs; None is a work item."""
-LISTS = ("textbook-steps", "textbook-items", "textbook-hazards")
-"""The textbooks whose kernels are lists of instructions."""
+NESTS, LISTS = "textbook.txt", "lists.txt"
+"""The files of the kernels that are effects in loops, and lists of instructions."""
 SPACES = {AddrSpace.LOCAL: (scalar.shared, (9, 8, 7)), AddrSpace.REG: (scalar.register, (8, 9, 7))}
 """How memory that no other kernel has is made, and its slots."""
 OPS: dict[type[ast.AST], tuple[Op, Any]] = {
@@ -48,12 +48,16 @@ NAMES: dict[str, Any] = {
 }
 
 
-@cache
 def textbooks() -> dict[str, list[ast.FunctionDef]]:
     """Return the kernels of each textbook."""
+    return _read(NESTS) | _read(LISTS)
+
+
+@cache
+def _read(file: str) -> dict[str, list[ast.FunctionDef]]:
     kernels: list[ast.FunctionDef] = []
     found: dict[str, list[ast.FunctionDef]] = {}
-    for part in ast.parse((files(__package__) / "textbook.txt").read_text("utf-8")).body:
+    for part in ast.parse((files(__package__) / file).read_text("utf-8")).body:
         if isinstance(part, ast.FunctionDef):
             kernels.append(part)
         else:
@@ -65,7 +69,7 @@ def written(name: str, dtype: DType, choices: Choices, index: int) -> Generated:
     """Write each kernel of a textbook once."""
     calls, slot = [], 0
     for k, code in enumerate(textbooks()[name]):
-        listing = scalar.Listing() if name in LISTS else None
+        listing = scalar.Listing() if name in _read(LISTS) else None
         kernel = Kernel(dtype, choices, KINDS[(k + index) % len(KINDS)], listing)
         calls.append(kernel.call(code, slot))
         slot += len(kernel.buffers)
