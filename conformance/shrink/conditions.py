@@ -88,8 +88,10 @@ def conditions(judge: Judge, repro: Candidate, failure: CaseFailure) -> When:
     otherwise = [name for name in names(Of.DTYPE, False) if name not in on]
     off = [name for name in names(Of.DTYPE, None) if name not in (*on, *otherwise)]
     also = names(Of.OP, True)
-    # What is wrong on wide integers too is another fault, such as a rule that overlooks overflow.
-    is_promoted = WIDE.isdisjoint(on) and unpromoted(repro, failure) == ()
+    # What is wrong on wide integers too is another fault, such as a rule that overlooks overflow; a
+    # backend without wide integers does not show which of the two it is.
+    is_narrow = WIDE.isdisjoint(on) and not WIDE.isdisjoint(off)
+    is_promoted = is_narrow and unpromoted(repro, failure) == ()
     as_if = PROMOTED if is_promoted else ""
     on_others = tuple(on), tuple(otherwise), tuple(off)
     return When(tuple(needs), *on_others, tuple(also), len(judged), as_if)

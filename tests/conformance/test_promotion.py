@@ -9,7 +9,7 @@ import pytest
 from uop.conformance.backends.interpreter import InterpreterBackend, interpret
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.verdict import CaseFailure
-from uop.conformance.protocol.types import Outcome, Outputs, Program
+from uop.conformance.protocol.types import Hello, Outcome, Outputs, Program
 from uop.conformance.report.model import PROMOTED, Failure, When
 from uop.conformance.run.causes import in_faults
 from uop.conformance.shrink.explain import Failing, explain
@@ -129,6 +129,17 @@ def test_a_sum_that_is_not_narrowed(dtype: DType) -> None:
 
 def test_what_is_wrong_on_wide_integers_too_is_no_promotion() -> None:
     assert cause(Overlooking()).when.as_if == ""
+
+
+class Narrow(Overlooking):
+    """The same, of a backend without wide integers."""
+
+    def hello(self) -> Hello:
+        return replace(super().hello(), dtypes=frozenset({"int8", "uint8", "bool"}))
+
+
+def test_where_no_wide_integer_passes_nothing_shows_that_it_is_promotion() -> None:
+    assert cause(Narrow()).when.as_if == ""
 
 
 def test_another_program_is_explained_without_a_run() -> None:
