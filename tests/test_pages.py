@@ -35,7 +35,6 @@ OF_EXTRAS = (
 )  # fmt: skip
 """The modules that a plain `pip install .` does not bring."""
 SLOW = {
-    "README.md",
     "accepted-sets.md",
     "ci.md",
     "eight-steps.md",
