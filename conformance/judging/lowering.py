@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,14 +14,13 @@ from uop.compiler.pipeline import lower
 from uop.compiler.steps import results_of
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, Program
 from uop.conformance.suite.case import LEVELS, Batch, Case, CaseId, InvalidCase
-from uop.conformance.suite.vocabulary import Skips, computed, lacking
+from uop.conformance.suite.vocabulary import Skips, computed, lacking, most_elements
 from uop.interpreter.numeric.storage import Array, constant, np_dtype
 from uop.spec import graph
 from uop.spec.args import ConstArg
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import RefusedError, UopError
 from uop.spec.ops.names import Op
-from uop.spec.properties.interval import Interval
 from uop.spec.registry import Shape
 from uop.spec.text.program import print_program
 from uop.spec.uop import UOp, const, param
@@ -275,18 +273,13 @@ def unsupported(root: UOp, hello: Hello) -> str:
     names = sorted({name for u in nodes for name in needed(u, hello)})
     if names:
         return f"{hello.name}{UNSUPPORTED}{', '.join(names)}"
-    largest = max((math.prod(map(_most, u.shape)) for u in nodes), default=0)
+    largest = max(map(most_elements, nodes), default=0)
     if hello.limits.elements is not None and largest > hello.limits.elements:
         return f"{hello.name} takes at most {hello.limits.elements} elements"
     devices = {name for u in nodes for name in _devices(u)}
     if hello.limits.devices is not None and len(devices) > hello.limits.devices:
         return f"{hello.name} takes at most {hello.limits.devices} devices"
     return ""
-
-
-def _most(size: int | UOp) -> int:
-    """The most that a size may be; the body of a FUNCTION may have sizes that are variables."""
-    return size if isinstance(size, int) else int(cast(Interval, size.min_max).max)
 
 
 def needed(u: UOp, hello: Hello) -> Iterator[str]:

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from math import prod
+from typing import cast
 
 from uop.conformance.protocol.types import Hello
 from uop.spec.args import AllReduceArg, ReduceArg
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.latitude import Ulp, Unordered
 from uop.spec.ops.names import Op
+from uop.spec.properties.interval import Interval
 from uop.spec.registry import DECLARATIONS, OpDef
 from uop.spec.text.printer import in_place
 from uop.spec.uop import UOp, param
@@ -102,7 +104,7 @@ class Vocabulary:
 
     def takes(self, u: UOp) -> bool:
         """Return whether a program may hold the node."""
-        if self.elements is not None and prod(u.shape) > self.elements:
+        if self.elements is not None and most_elements(u) > self.elements:
             return False
         return next(lacking(u, self.ops, self.dtypes, self.supports), None) is None
 
@@ -192,6 +194,11 @@ def _supports(
     ops = sorted(listed & {op for h in hellos for op in h.supports})
     on = {op: kinds.intersection(*(h.supports.get(op, kinds) for h in hellos)) for op in ops}
     return {op: on[op] for op in ops if on[op] < kinds}
+
+
+def most_elements(u: UOp) -> int:
+    """Return the most elements of a value: in the body of a FUNCTION a size may be a variable."""
+    return prod(n if isinstance(n, int) else int(cast(Interval, n.min_max).max) for n in u.shape)
 
 
 def lacking(

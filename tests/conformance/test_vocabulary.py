@@ -100,6 +100,21 @@ def test_values_have_no_more_elements_than_a_backend_takes() -> None:
     assert vocabulary.key != vocabulary_of([hello()]).key
 
 
+@pytest.mark.parametrize(("elements", "fits"), [(8, True), (7, False)])
+def test_a_size_that_is_a_variable_counts_with_its_most(elements: int, fits: bool) -> None:
+    text = """\
+%0 = PARAM [] {slot=0, dtype=index, min=1, max=8}
+%1 = STACK %0
+%2 = PARAM %1 {slot=1, dtype=float32}
+%3 = REDUCE %2 {op=ADD, axes=(0)}
+%4 = TUPLE %3
+%5 = PARAM [3] {slot=0, dtype=float32}
+%6 = FUNCTION %4, 3, %5
+%7 = GETTUPLE %6 {idx=0}
+"""
+    assert replace(whole(), key="small", elements=elements).speaks(parse(text)) is fits
+
+
 def test_a_small_backend_gets_as_many_graphs_as_a_large_one() -> None:
     vocabulary = vocabulary_of([hello()])
     cases = selected(Options("interpreter"), vocabulary, hello())
