@@ -7,6 +7,7 @@ norm are enclosed: each op is done in ball arithmetic and widened by the roundin
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from flint import arb
 from hypothesis import given
 from hypothesis import strategies as st
 
+from uop.conformance.run.replay import replay
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.text.uop_file import read_file
@@ -140,3 +142,17 @@ def test_every_example_runs_on_the_inputs_it_carries_and_is_tested_here(path: Pa
     assert isinstance(result, np.ndarray)
     assert result.shape == case.root.shape
     assert f"test_{path.stem}" in globals()
+
+
+@pytest.mark.parametrize(
+    ("backend", "status"), [("Fault", "PASSED"), ("ShiftThereAndBack", "FAILED")]
+)
+def test_a_planted_fault_fails_its_witness(
+    backend: str, status: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(EXAMPLES / "backends")
+    monkeypatch.syspath_prepend(".")
+    faults = import_module("faults")
+    (tmp_path / "witness.uop").write_text(faults.ShiftThereAndBack.WITNESS)
+    [replayed] = replay([tmp_path / "witness.uop"], f"faults:{backend}")
+    assert replayed.verdict.status.name == status

@@ -34,7 +34,7 @@ class InProcess:
     def __init__(self, options: Options) -> None:
         # For a backend named module:Class; last, so that it hides no installed module.
         sys.path.append(str(Path.cwd()))
-        session = _Fitting(load(options.backend))
+        session = Fitting(load(options.backend))
         checked(session.hello)
         own = OwnCases.read(options.folder, options.edition)
         self.tasks = Tasks.of(session, options.backend, options.profile, options.seed, own)
@@ -62,7 +62,7 @@ class InProcess:
         """Nothing to end."""
 
 
-class _Fitting(Local):
+class Fitting(Local):
     """Lends inputs, and reports what is no outcome, as a backend in a process does."""
 
     def collect(self) -> list[Outcome]:
