@@ -83,6 +83,7 @@ LISTED = (
     *buffers.EFFECTS,
     *("computed-reads", "rearranged", "windows", "picks", "alike", "alike-views"),
     *("quantised", "bit-tricks", "float-bits", "normalised", "factors", "losses"),
+    *("converted", "composed", "divisions", "hashes", "packed", "accumulated", "compared"),
 )
 """Groups whose programs are listed; of these the seed chooses the data."""
 

@@ -39,6 +39,7 @@ LISTED = (
     *(*buffers.EFFECTS, "lent", "stored-siblings"),
     *("computed-reads", "rearranged", "windows", "picks", "alike", "alike-views"),
     *("quantised", "bit-tricks", "float-bits", "normalised", "factors", "losses"),
+    *("converted", "composed", "divisions", "hashes", "packed", "accumulated", "compared"),
 )
 """Groups whose programs are listed, or are a few steps on memory."""
 

@@ -74,6 +74,9 @@ ROWS = 7
 STRIPES = {"stripes1": 0x55, "stripes2": 0x33, "stripes4": 0x0F, "bytes": 0x01}
 """What each byte of a constant is: the bits of each second group of 1, 2 and 4, and the lowest."""
 
+TEXTS = "idioms.toml", "numbers.toml"
+"""The files with lines; those of a group are in one of them."""
+
 KINDS_SPELLED, KINDS_OF_TRICKS = pairs.Kinds(), pairs.Kinds()
 
 
@@ -85,7 +88,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 @cache
 def lines(name: str) -> tuple[tuple[str, ast.expr], ...]:
     """Return the lines of a group: what each names, if anything, and how it is built."""
-    text = tomllib.loads((files(__package__) / "idioms.toml").read_text("utf-8"))[name]
+    tables = (tomllib.loads((files(__package__) / t).read_text("utf-8")) for t in TEXTS)
+    text = next(table[name] for table in tables if name in table)
     every = chain.from_iterable(map(alternatives, text.splitlines()))
     return tuple(
         (ast.unparse(line.targets[0]) if isinstance(line, ast.Assign) else "", line.value)
@@ -94,7 +98,7 @@ def lines(name: str) -> tuple[tuple[str, ast.expr], ...]:
     )
 
 
-def _results(name: str, p: pairs.Plan, **named: Argument) -> Iterator[UOp]:
+def results(name: str, p: pairs.Plan, **named: Argument) -> Iterator[UOp]:
     """Yield the results of a group, without those that have no meaning on the dtype."""
     builder = Builder(p.dtype, p.vocabulary, 0, pairs.LENGTH, names=named, forms=COMPOSED | FORMS)
     absent: set[str] = set()
@@ -198,7 +202,7 @@ FORMS: dict[str, Callable[..., UOp]] = {
 float32, an index, a list of numbers, shapes, parts and copies, a triangle, and the lowest byte."""
 
 
-def _twin(dtype: DType, is_signed: bool) -> DType:
+def of_width(dtype: DType, is_signed: bool) -> DType:
     return next(d for d in INTS if d.bits == dtype.bits and d.is_signed is is_signed)
 
 
@@ -209,7 +213,7 @@ def _computed_reads(p: pairs.Plan) -> Iterator[UOp]:
     place, near, far = (param(slot, (READ,), dtypes.int32) for slot in (2, 3, 4))
     table, row = param(0, (n, 4), p.dtype), param(1, (1, 4), p.dtype)
     named = {"place": place, "near": near, "far": far, "t": table, "row": row}
-    yield from _results("computed-reads", p, **named, step=p.choices.between(1, n - 2))
+    yield from results("computed-reads", p, **named, step=p.choices.between(1, n - 2))
     # Every program has both ends, and a pair that is its own reverse in no order.
     for slot, low, high, first in (
         (2, 0, n - 1, (n - 1, 0, 1, 0)),
@@ -225,14 +229,14 @@ def _rearranged(p: pairs.Plan) -> Iterator[UOp]:
     """Order elements anew by chains of views, as frontends do for what has no op."""
     x, y = p.inputs(2, (12,))
     square, plane = param(2, (3, 3), p.dtype), param(3, (4, 6), p.dtype)
-    return _results("rearranged", p, x=x, y=y, square=square, plane=plane)
+    return results("rearranged", p, x=x, y=y, square=square, plane=plane)
 
 
 @KINDS_SPELLED.add("windows", COUNTS, NUMBERS, pairs.drawn(draw_ordinary, draw_within(1, 3)))
 def _windows(p: pairs.Plan) -> Iterator[UOp]:
     """Fold windows of a vector, and all elements up to each one."""
     x, plane, w = (param(k, s, p.dtype) for k, s in enumerate(((10,), (4, 5), (3,))))
-    return _results("windows", p, x=x, plane=plane, w=w)
+    return results("windows", p, x=x, plane=plane, w=w)
 
 
 @KINDS_SPELLED.add("picks", COUNTS, NUMBERS, pairs.just_given)
@@ -241,7 +245,7 @@ def _picks(p: pairs.Plan) -> Iterator[UOp]:
     shapes: dict[int, Shape] = {0: (4, 5), 1: (4, 5), 3: (4, 3), 4: (READ,)}
     keys, values, table, weights = (param(slot, s, p.dtype) for slot, s in shapes.items())
     named = {"keys": keys, "values": values, "table": table, "weights": weights}
-    yield from _results("picks", p, **named, numbers=param(2, (READ,), dtypes.int32))
+    yield from results("picks", p, **named, numbers=param(2, (READ,), dtypes.int32))
     few = draw_within(-4 * p.dtype.is_signed, -1 if p.dtype.is_signed else 2)
     for slot, shape in shapes.items():
         draw = few if slot in (0, 4) else draw_within(-5 * p.dtype.is_signed, 5)
@@ -284,7 +288,7 @@ def _alike(p: pairs.Plan) -> Iterator[UOp]:
 def _alike_views(p: pairs.Plan) -> Iterator[UOp]:
     """Take views, folds and parts of a cube along each axis, and join vectors in each order."""
     cube, square = param(2, (3, 3, 3), p.dtype), param(3, (3, 3), p.dtype)
-    return _results("alike-views", p, cube=cube, square=square)
+    return results("alike-views", p, cube=cube, square=square)
 
 
 @KINDS_OF_TRICKS.add("quantised", (2, 2, 8), SHORT)
@@ -292,18 +296,18 @@ def _quantised(p: pairs.Plan) -> Iterator[UOp]:
     """Convert to the dtype by a scale and a zero point, with sums and products before."""
     low, high, bits = int(p.dtype.min), int(p.dtype.max), p.dtype.bits
     zero, other = (low + high + 1) // 2 + p.choices.between(3, 9), p.choices.between(3, 9)
-    twin = _twin(p.dtype, not p.dtype.is_signed)
+    twin = of_width(p.dtype, not p.dtype.is_signed)
     named = {"low": low, "high": high, "low_half": low // 2, "high_half": high // 2}
     named |= {"zero": zero, "other": other, "scale": p.choices.pick((3, 5, 7))}
     named |= {"five": 5 * zero * other, "bits": bits, "top": bits - 1}
     edge = -1 << bits - 1 if twin.is_signed else 1 << bits - 1
-    return _results("quantised", p, **named, twin=twin, edge=edge)
+    return results("quantised", p, **named, twin=twin, edge=edge)
 
 
 @KINDS_OF_TRICKS.add("bit-tricks", COUNTS, INTS)
 def _bit_tricks(p: pairs.Plan) -> Iterator[UOp]:
     """Count, turn, move and select bits."""
-    bits, unsigned = p.dtype.bits, _twin(p.dtype, False)
+    bits, unsigned = p.dtype.bits, of_width(p.dtype, False)
     u, v = (nodes.bitcast(a, unsigned) if p.dtype.is_signed else a for a in p.inputs(2))
     half, by, everything = bits // 2, p.choices.between(1, bits - 1), (1 << bits) - 1
     start, low = p.choices.between(1, half - 1), (1 << half) - 1
@@ -312,7 +316,7 @@ def _bit_tricks(p: pairs.Plan) -> Iterator[UOp]:
     named |= {"last_byte": bits - 8, "edge": 1 << bits - 1, "low_mask": low, "start": start}
     named |= {"field": low << start, "around": everything ^ low << start}
     named |= {"low_but_one": low >> 1, "start_mask": low << start - 1 & int(p.dtype.max)}
-    return _results("bit-tricks", p, **named, u=u, v=v, unsigned=unsigned)
+    return results("bit-tricks", p, **named, u=u, v=v, unsigned=unsigned)
 
 
 @KINDS_OF_TRICKS.add("float-bits", COUNTS, WITH_FIELDS)
@@ -326,9 +330,9 @@ def _float_bits(p: pairs.Plan) -> Iterator[UOp]:
     named |= {"fraction_mask": form.fraction_mask, "step": 1 << fraction, "top": bits - 1}
     named |= {"count": count, "below": (1 << count - 1) - 1, "up": 1 << count - 1}
     named |= {"cut1": 2 * sign - 2, "cut": 2 * sign - (1 << count), "one": p.dtype.encode(1)}
-    signed, unsigned = _twin(p.dtype, True), _twin(p.dtype, False)
+    signed, unsigned = of_width(p.dtype, True), of_width(p.dtype, False)
     named["magic_bits"] = p.dtype.encode(magic)
-    return _results("float-bits", p, **named, signed=signed, unsigned=unsigned, magic=magic)
+    return results("float-bits", p, **named, signed=signed, unsigned=unsigned, magic=magic)
 
 
 def _exact(root: UOp, choices: Choices) -> list[dict[int, Array]]:
@@ -352,7 +356,7 @@ def _normalised(p: pairs.Plan) -> Iterator[UOp]:
     """
     x, y = p.inputs(2, (4, 4))
     row, column = (nodes.shrink(y, (0, 0), shape) for shape in ((1, 4), (4, 1)))
-    return _results("normalised", p, x=x, y=y, r=row, c=column)
+    return results("normalised", p, x=x, y=y, r=row, c=column)
 
 
 def _put(batch: dict[int, Array], slot: int, place: Any, value: Any) -> None:
@@ -392,7 +396,7 @@ def _factors(p: pairs.Plan) -> Iterator[UOp]:
     shapes: dict[str, Shape] = {"x": (4, 4), "y": (4, 4), "s": (1, 1), "t": (1, 1)}
     shapes |= {"r": (1, 4), "c": (4, 1)}
     named = {name: param(slot, s, p.dtype) for slot, (name, s) in enumerate(shapes.items())}
-    return _results("factors", p, **named)
+    return results("factors", p, **named)
 
 
 def _graded(root: UOp, choices: Choices) -> list[dict[int, Array]]:
@@ -419,5 +423,5 @@ def _losses(p: pairs.Plan) -> Iterator[UOp]:
     x, y, t = (param(slot, (4, 5), p.dtype) for slot in (0, 1, 3))
     named = {"x": x, "y": y, "t": t, "s": param(2, (1, 1), p.dtype)}
     labels = param(4, (4,), dtypes.int32)
-    yield from _results("losses", p, **named, labels=labels, never=-inf)
+    yield from results("losses", p, **named, labels=labels, never=-inf)
     p.given[4] = array(dtypes.int32, (n % 2**32 for n in p.choices.shuffled((-1, 0, 4, 5))))
