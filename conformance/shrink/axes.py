@@ -196,7 +196,7 @@ def reduce_elements(found: Found, probe: Probe) -> Found:
     """Shrink the data of a tensor program that fails where the failing elements are not known."""
     search = Search(*found, probe)
     search.take(without_functions(search.best))
-    search.take(single_outputs(search.best))
+    search.take(single_outputs(*search.found))
     search.repeat(parts_of_elements)
     search.repeat(shorter_axes)
     return search.found

@@ -50,7 +50,7 @@ from uop.spec.walk import free_params, outside_bodies, rebuild, toposort
 DEPTHS = (1, 2, 3, 5)
 ROUNDS = 24
 WIDE = dtypes.float32
-CHUNKS = (4, 8, 16)
+CHUNKS = (1, 4, 8, 16)
 """How many candidates run together: few at first, as the first ones are the smallest."""
 PROBES = 2000
 """The most candidates that run for one failure."""
@@ -88,7 +88,7 @@ def reduce_program(best: Found, probe: Probe) -> Found:
     """Shrink a program that fails. Returns the smallest and its failure."""
     best = _first_failing(best, probe, without_functions(best[0]))
     best = _first_failing(best, probe, one_element(*best))
-    best = _first_failing(best, probe, single_outputs(best[0]))
+    best = _first_failing(best, probe, single_outputs(*best))
     best = _first_failing(best, probe, pairs_of_outputs(*best))
     for steps in (memory_as_inputs, smaller_functions, fewer_members):
         best = _repeated(best, probe, steps)
@@ -139,11 +139,12 @@ def at_elements(candidate: Candidate, places: Array) -> Candidate:
     return Candidate(replaced(candidate.root, new), inputs)
 
 
-def single_outputs(candidate: Candidate) -> Iterator[Step]:
-    """Each output of a program alone."""
+def single_outputs(candidate: Candidate, failure: CaseFailure) -> Iterator[Step]:
+    """Each output of a program alone, the failing one first."""
     root = candidate.root
     if root.op in (Op.TUPLE, Op.SINK) and len(root.src) > 1:
-        for output in root.src:
+        wrong = root.src[failure.output] if root.op is Op.TUPLE else root.src[0]
+        for output in dict.fromkeys((wrong, *root.src)):
             alone = output if root.op is Op.TUPLE else UOp(Op.SINK, output)
             yield partial(with_used_inputs, alone, candidate.inputs)
 
@@ -438,14 +439,27 @@ def _repeated(best: Found, probe: Probe, steps: Steps) -> Found:
 
 def _first_failing(best: Found, probe: Probe, steps: Iterable[Step]) -> Found:
     """The first candidate that still fails; `best` itself if none does."""
-    candidates: list[Candidate] = []
+    return _first(_built(steps), probe) or best
+
+
+def _first(candidates: Iterator[Candidate], probe: Probe) -> Found | None:
+    """The first of these candidates that fails."""
+    for size in chain(CHUNKS, repeat(CHUNKS[-1])):
+        chunk = list(islice(candidates, size))
+        if not chunk:
+            return None
+        for candidate, failure in zip(chunk, probe(chunk), strict=True):
+            if failure is not None:
+                return candidate, failure
+    return None
+
+
+def _built(steps: Iterable[Step]) -> Iterator[Candidate]:
     for step in steps:
         with suppress(UopError):
             if (candidate := step()) is not None:
                 bind_inputs(candidate.root, candidate.inputs)
-                candidates.append(candidate)
-    failures = zip(candidates, probe(candidates), strict=True) if candidates else ()
-    return next(((c, failure) for c, failure in failures if failure is not None), best)
+                yield candidate
 
 
 def size_of(candidate: Candidate) -> tuple[int, ...]:
@@ -532,28 +546,20 @@ class Search:
         return self._taken(self._new_candidates(steps, lambda candidate: True))
 
     def _taken(self, candidates: Iterator[Candidate]) -> bool:
-        for size in chain(CHUNKS, repeat(CHUNKS[-1])):
-            chunk = list(islice(candidates, min(size, self.room)))
-            if not chunk:
-                return False
-            self.room -= len(chunk)
-            for candidate, failure in zip(chunk, self.probe(chunk), strict=True):
-                if failure is not None:
-                    self.best, self.failure = candidate, failure
-                    return True
-        return False
+        if (found := _first(candidates, self.probe)) is None:
+            return False
+        self.best, self.failure = found
+        return True
 
     def _new_candidates(
         self, steps: Iterable[Step], is_wanted: Callable[[Candidate], bool]
     ) -> Iterator[Candidate]:
-        for step in steps:
-            with suppress(UopError):
-                if (candidate := step()) is None:
-                    continue
-                key = candidate.root, tuple(map(id, candidate.inputs.values()))
-                if key in self.tried or not is_wanted(candidate):
-                    continue
-                # It keeps the arrays, so that their ids stay theirs.
+        for candidate in _built(steps):
+            # Inputs by what they are; `tried` keeps the arrays, so that their ids stay theirs.
+            key = candidate.root, tuple(map(id, candidate.inputs.values()))
+            if key not in self.tried and is_wanted(candidate):
+                if not self.room:
+                    return
+                self.room -= 1
                 self.tried[key] = candidate
-                bind_inputs(candidate.root, candidate.inputs)
                 yield candidate
