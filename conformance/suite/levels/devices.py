@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, product
 from math import prod
 from typing import cast
 
@@ -137,6 +137,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
             yield group("device", Op.BUFFER, dtype, name, few, _on_memory, *of_steps, needs=held)
         few, both = (int(dtype is not COLLECTED[-1]), 1, 10), (dtype, vocabulary)
         yield group("device", Op.LOAD, dtype, "turned", few, _turned, *both, needs=needs)
+        yield group("device", Op.LOAD, dtype, "apart", few, _apart, *both, needs=needs)
     for dtype in HOMES:
         args_ = (dtype, vocabulary)
         yield group("device", None, dtype, "sharded", (1, 5, 60), _sharded, *args_, needs=needs)
@@ -234,6 +235,46 @@ def _turned(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
         found += [UOp(Op.LOAD, u, arg=LoadArg(to)) for to in (on[0], devices(2))]
         op = Op.MAX if dtype.is_float else choices.pick((Op.ADD, Op.MAX, Op.MUL))
         found.append(nodes.fold(op, u, (first,)))
+    return with_data(nodes.outputs(*filter(vocabulary.speaks, found)), choices, *DRAWS)
+
+
+def _apart(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Subtract shards, whole values, their folds and copies from one another, in either order; move
+    rows across devices and along them, and fold some axes of shards, padded and cut ones.
+    """
+    n = choices.between(2, MOST_SHARDS)
+    on, rows = devices(n), 2 * n
+    t, u = (param(slot, (rows, 2, 3), dtype, on) for slot in range(2))
+    whole, single = param(2, (2, 3), dtype), param(3, (rows, 2, 3), dtype, on[-1])
+    found = [UOp(Op.SUB, *both) for both in ((t, u), (u, t), (t, whole), (whole, t))]
+    for a, b in ((_copied(t, on[-1]), single), (single, _copied(u, on[-1]))):
+        found.append(UOp(Op.SUB, a, b))
+    for op, axes in product(FOLDS, ((0,), (1,), (0, 2), (1, 2), (0, 1, 2))):
+        if not (dtype.is_float and op is Op.MUL):
+            found.append(nodes.fold(op, t, axes))
+    for op, to in ((Op.ADD, on), (Op.MAX, on), (Op.MAX, on[-1]), (Op.ADD, "E")):
+        found.append(UOp(Op.ALLREDUCE, UOp(Op.SUB, t, u), arg=AllReduceArg(op, to)))
+    found.append(UOp(Op.SUB, t, nodes.expand(nodes.fold(Op.MAX, t, (0,)), t.shape)))
+    split = nodes.reshape(t, (n, 2, 2, 3))
+    found += [nodes.fold(Op.MAX, split, axes) for axes in ((0,), (1,), (1, 2))]
+    for k, before in ((1, (0, 1, 0)), (2, (0, 0, 1))):
+        sizes, parts = (
+            [s + by * b for s, b in zip((rows, 2, 3), before, strict=True)] for by in (2, -1)
+        )
+        found += [nodes.flip(t, map(bool, before)), nodes.shrink(t, before, parts)]
+        padded = nodes.pad(t, before, sizes, PadFill.ZERO)
+        found += [padded, nodes.fold(Op.MAX, padded, (k,))]
+        found.append(nodes.fold(Op.MAX, nodes.pad(t, before, sizes), (k,)))
+    for order in ((1, 0, 2), (2, 1, 0)):
+        found.append(UOp(Op.SUB, *(_copied(nodes.permute(v, order), "E") for v in (t, u))))
+    turned = _copied(_copied(t, on[::-1]), "E")
+    found += [UOp(Op.SUB, turned, _copied(u, "E")), UOp(Op.STACK, t, u)]
+    around = single
+    for k, to in enumerate((on[0], "E", on[-1]), 1):
+        around = UOp(Op.SUB, _copied(around, to), const(k, dtype))
+    found.append(around)
+    test = UOp(Op.CMPLT, t, whole)
+    found += [UOp(Op.WHERE, test, t, u), UOp(Op.WHERE, test, whole, t)]
     return with_data(nodes.outputs(*filter(vocabulary.speaks, found)), choices, *DRAWS)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+import numpy as np
+
 from uop.interpreter.numeric.storage import Array, to_bits
 from uop.spec import args
 from uop.spec.dtype import DType, dtypes
@@ -118,3 +120,12 @@ def store(target: UOp, value: UOp, *gate: UOp) -> UOp:
 def after(target: UOp, value: UOp) -> UOp:
     """Return a buffer after a value is stored to it."""
     return UOp(Op.AFTER, target, store(target, value))
+
+
+def number_of(variable: UOp, turn: int) -> Array:
+    """Return the largest, the least or the middle number of a variable, by turns."""
+    bounds = args.arg_of(variable, args.ParamArg)
+    assert bounds.min is not None
+    assert bounds.max is not None
+    numbers = bounds.max, bounds.min, (bounds.min + bounds.max) // 2
+    return np.asarray(numbers[turn % 3], np.int64)

@@ -18,6 +18,10 @@
 - factors: folds of what a scalar or a row scales, bounds in either order, own folds, and products
   of matrices.
 - losses: losses by number and by proportion, masks, means, and steps that depend on folds.
+- moving-offsets: offsets, indices, masks and values that are computed of variables.
+- bound-sizes: sizes that are variables, at both ends of their range.
+- other-ranks: views and folds of rank 4, 5 and 0, of no elements, of edges and of copies.
+- same-bits: constants and folds of the same bits as a float and as an integer of either sign.
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ import numpy as np
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph import pairs
+from uop.conformance.suite.levels.graph.chains import MOVED
 from uop.conformance.suite.levels.graph.rewrites import (
     COMPOSED,
     NAMED,
@@ -48,13 +53,14 @@ from uop.conformance.suite.levels.group import Counts, Group
 from uop.conformance.suite.values import array, draw_bits, draw_ordinary, draw_within, sample
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import Array
-from uop.spec.args import PadFill
+from uop.spec.args import ConstArg, PadArg, PadFill
 from uop.spec.dtype import FLOATS, INTS, NUMBERS, DType, dtypes
 from uop.spec.errors import InvalidError
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
+from uop.spec.properties.symbolic import is_variable
 from uop.spec.registry import DECLARATIONS, Shape
-from uop.spec.uop import UOp, const, index_const, param
+from uop.spec.uop import UOp, const, index_const, param, variable
 
 SPELLED = {"int8", "uint8", "int32", "uint64", "float16", "float32"}
 TRICKS = {"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"}
@@ -179,6 +185,16 @@ def _windows_of(u: UOp, size: int) -> UOp:
     return nodes.shrink(nodes.reshape(copies, (size, n + 1)), (0, 0), (size, n + 1 - size))
 
 
+def _stacked(*sizes: UOp | int) -> UOp:
+    """Return a shape or an offset of which some numbers are variables."""
+    return UOp(Op.STACK, *(n if isinstance(n, UOp) else index_const(n) for n in sizes))
+
+
+def _below_zero(dtype: DType, n: int, key: int) -> Array:
+    """Draw numbers below zero, unless the dtype has none."""
+    return draw_within(*((-5, -1) if dtype.is_signed or dtype.is_float else (1, 5)))(dtype, n, key)
+
+
 FORMS: dict[str, Callable[..., UOp]] = {
     "N": lambda value: const(value, dtypes.int32),
     "REAL": lambda value: const(value, dtypes.float32),
@@ -196,10 +212,22 @@ FORMS: dict[str, Callable[..., UOp]] = {
     "EVERY": _every,
     "WINDOWS": _windows_of,
     "UP_TO": lambda n: UOp(Op.CMPLE, _column(_counted(n)), _row(_counted(n))),
+    "CUT": lambda u, first, n: UOp(Op.SHRINK, u, _stacked(first), _stacked(n)),
+    "PUT": lambda u, first, n: UOp(
+        Op.PAD, u, _stacked(first), _stacked(n), arg=PadArg(PadFill.ZERO)
+    ),
+    "SHRINK2": lambda u, i, j, n: UOp(Op.SHRINK, u, _stacked(i, j), _stacked(n, n)),
+    "SIZED": lambda u, n: UOp(Op.SHRINK, u, _stacked(0), _stacked(n)),
+    "SIZED2": lambda u, n, m: UOp(Op.SHRINK, u, _stacked(0, 0), _stacked(n, m)),
+    "LONGER": lambda u, n: UOp(Op.PAD, u, _stacked(1), _stacked(n), arg=PadArg(PadFill.ZERO)),
+    "EXPANDED": lambda u, n: UOp(Op.EXPAND, u, _stacked(n)),
+    "SHAPED": lambda u, n, m: UOp(Op.RESHAPE, u, _stacked(n, m)),
+    "BITS_OF": lambda u, bits: UOp(Op.CONST, arg=ConstArg(bits, u.dtype)),
     "BYTE": lambda u: (nodes.bitcast if u.dtype.bits == 8 else nodes.cast)(u, dtypes.uint8),
 }
 """The forms that idioms.toml has besides those of compositions.toml: numbers that are int32 or
-float32, an index, a list of numbers, shapes, parts and copies, a triangle, and the lowest byte."""
+float32, an index, a list of numbers, shapes, parts and copies, a triangle, parts, edges, copies and
+shapes by variables, a constant by its bits, and the lowest byte."""
 
 
 def of_width(dtype: DType, is_signed: bool) -> DType:
@@ -289,6 +317,59 @@ def _alike_views(p: pairs.Plan) -> Iterator[UOp]:
     """Take views, folds and parts of a cube along each axis, and join vectors in each order."""
     cube, square = param(2, (3, 3, 3), p.dtype), param(3, (3, 3), p.dtype)
     return results("alike-views", p, cube=cube, square=square)
+
+
+def _moved_to_ends(root: UOp, choices: Choices) -> list[dict[int, Array]]:
+    """Return batches with each variable at both ends of its range, and between."""
+    batches = pairs.drawn(draw_ordinary, draw_within(1, 3), draw_bits)(root, choices)
+    for slot, u in slots_of(root).items():
+        if is_variable(u):
+            for turn, batch in enumerate(batches):
+                batch[slot] = nodes.number_of(u, turn + slot)
+    return batches
+
+
+@KINDS_SPELLED.add("moving-offsets", COUNTS, MOVED, _moved_to_ends)
+def _moving_offsets(p: pairs.Plan) -> Iterator[UOp]:
+    """Cut, pad, read and mask by variables, whose numbers are inputs."""
+    shapes: dict[str, Shape] = {"x": (32,), "y": (4,), "plane": (6, 6)}
+    named = {name: param(slot, s, p.dtype) for slot, (name, s) in enumerate(shapes.items())}
+    named |= {"n": variable(7, 0, 4), "m": variable(8, 1, 6), "low": variable(9, -4, 3)}
+    named["PLACES"] = UOp(Op.STACK, *map(index_const, range(32)))
+    return _results("moving-offsets", p, **named)
+
+
+@KINDS_SPELLED.add("bound-sizes", COUNTS, MOVED, pairs.drawn(draw_ordinary, draw_within(1, 3)))
+def _bound_sizes(p: pairs.Plan) -> Iterator[UOp]:
+    """Use sizes of which each is a variable with a number."""
+    shapes: dict[str, Shape] = {"x": (8,), "z": (8,), "y": (2,), "plane": (4, 4), "w": (6,)}
+    named = {name: param(slot, s, p.dtype) for slot, (name, s) in enumerate(shapes.items())}
+    named["first"] = nodes.shrink(named["x"], (0,), (1,))
+    ranges = {"least": (2, 8, 2), "most": (1, 8, 8), "inner": (1, 8, 5), "also_inner": (3, 6, 5)}
+    ranges |= {"one": (1, 4, 1), "nothing": (0, 4, 0), "two": (1, 3, 2), "three": (1, 4, 3)}
+    ranges["also_three"] = (3, 4, 3)
+    for slot, (name, (low, high, value)) in enumerate(ranges.items(), len(shapes)):
+        named[name] = UOp(Op.BIND, variable(slot, low, high), index_const(value))
+    return _results("bound-sizes", p, **named)
+
+
+@KINDS_SPELLED.add("other-ranks", COUNTS, MOVED, pairs.drawn(_below_zero, draw_ordinary))
+def _other_ranks(p: pairs.Plan) -> Iterator[UOp]:
+    """Move and fold values of few and of many axes; all elements of one batch are below 0."""
+    shapes: dict[str, Shape] = {"q": (2, 2, 2, 2), "five": (2, 1, 3, 2, 2), "plane": (4, 6)}
+    shapes |= {"x": (5,), "row": (6,), "cube": (3, 3, 3)}
+    named = {name: param(slot, s, p.dtype) for slot, (name, s) in enumerate(shapes.items())}
+    return _results("other-ranks", p, **named)
+
+
+@KINDS_OF_TRICKS.add("same-bits", COUNTS, WITH_FIELDS)
+def _same_bits(p: pairs.Plan) -> Iterator[UOp]:
+    """Use constants that a compiler may take for one another, beside elements of three dtypes."""
+    form, bits = p.dtype.format, p.dtype.bits
+    named = {"top_bit": 1 << bits - 2, "all_bits": (1 << bits - 1) - 1}
+    named |= {"exponent_bits": form.exponent_mask, "ones_place": p.dtype.encode(1)}
+    signed, unsigned = _twin(p.dtype, True), _twin(p.dtype, False)
+    return _results("same-bits", p, **named, signed=signed, unsigned=unsigned)
 
 
 @KINDS_OF_TRICKS.add("quantised", (2, 2, 8), SHORT)

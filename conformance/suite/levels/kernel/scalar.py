@@ -5,18 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import cycle
 from math import prod
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
-from uop.conformance.suite.levels.group import Generated, with_data
+from uop.conformance.suite.levels.group import Generated, program, with_data
 from uop.conformance.suite.values import draw_mixed, draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.kernel.schedule import bound
-from uop.spec.args import AddrSpace, AxisType, BufferArg, ParamArg, RangeArg, SpecialArg
+from uop.spec.args import (
+    AddrSpace,
+    AxisType,
+    BufferArg,
+    ParamArg,
+    RangeArg,
+    SpecialArg,
+)
 from uop.spec.dtype import DType, dtypes
+from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, const, index_const
+from uop.spec.properties.symbolic import is_variable
+from uop.spec.uop import UOp, const, index_const, variable
 from uop.spec.walk import toposort
 
 
@@ -118,6 +128,22 @@ class Memory:
         return nodes.buffer(self.slot, (self.count,), self.dtype)
 
 
+@dataclass(frozen=True, slots=True)
+class Number:
+    """An index that is an argument of a kernel, with its slot in the program or in the body."""
+
+    slot: int
+    low: int
+    high: int
+
+    @property
+    def param(self) -> UOp:
+        """Return the PARAM, which inside a kernel and as its argument is the same."""
+        return variable(self.slot, self.low, self.high)
+
+    argument = param
+
+
 def register(slot: int, count: int, dtype: DType) -> UOp:
     return UOp(Op.BUFFER, nodes.dims((count,)), arg=BufferArg(slot, dtype, None, AddrSpace.REG))
 
@@ -196,7 +222,21 @@ def launch(body: UOp, *memories: Memory) -> UOp:
 
 def with_contents(root: UOp, choices: Choices) -> Generated:
     """Return a program with contents of every buffer: ordinary ones, then any bits."""
-    return with_data(root, choices, draw_ordinary, draw_mixed)
+    return numbered(with_data(root, choices, draw_ordinary, draw_mixed))
+
+
+def numbered(made: Generated) -> Generated:
+    """Return a program whose variables have both ends of their ranges, and what is between, in
+    three batches.
+    """
+    sizes = {slot: u for slot, u in slots_of(made.root).items() if is_variable(u)}
+    if not sizes:
+        return made
+    batches = (
+        dict(batch.inputs) | {slot: nodes.number_of(u, turn + slot) for slot, u in sizes.items()}
+        for turn, batch in zip(range(3), cycle(made.batches), strict=False)
+    )
+    return program(made.root, *batches)
 
 
 @dataclass(slots=True)

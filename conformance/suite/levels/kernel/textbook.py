@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial, reduce
 from importlib.resources import files
 from itertools import count
+from math import prod
 from typing import Any
 
 from uop.conformance.suite.choices import Choices
@@ -99,8 +100,8 @@ class Kernel:
     names: dict[str, Any] = field(init=False)
     numbers: dict[str, Iterator[int]] = field(init=False)
     """The next number of a loop of a fold, another loop, and an axis of groups or items."""
-    buffers: list[scalar.Memory] = field(default_factory=list)
-    """The buffer of each PARAM."""
+    buffers: list[scalar.Memory | scalar.Number] = field(default_factory=list)
+    """The buffer or the number of each PARAM."""
     places: list[Place] = field(default_factory=list)
     effects: list[UOp] = field(default_factory=list)
     used: set[UOp] = field(default_factory=set)
@@ -118,6 +119,7 @@ class Kernel:
             "whole": self.dtype if self.dtype.is_int and self.dtype.bits > 16 else dtypes.int32,
             "each": lambda size: [(self.kind, size)],
             **{name: partial(self._item, name) for name in ("gidx", "lidx")},
+            "variable": self._variable,
             "barrier": self._barrier,
             "declare": lambda place: self.listing and self.listing.do(place.node),
         }
@@ -144,6 +146,11 @@ class Kernel:
         self.names.clear()  # They refer to the kernel.
         return call
 
+    def _variable(self, low: int, high: int) -> UOp:
+        """Return a number that is an argument of the kernel."""
+        self.buffers.append(number := scalar.Number(len(self.buffers), low, high))
+        return number.param
+
     def _memory(self, form: Any) -> Any:
         """Return a memory by its size, dtype and address space, or as many as a list says."""
         match form:
@@ -166,7 +173,7 @@ class Kernel:
     def _typed(self, form: Any) -> tuple[DType, int]:
         """Return the dtype and the size of a memory; it may be that of another one."""
         if isinstance(form, Place):
-            return form.dtype, self.buffers[form.slot].count
+            return form.dtype, prod(form.node.shape)
         return form if isinstance(form, tuple) else (self.dtype, form)
 
     def _run(self, body: Iterable[ast.stmt]) -> None:
