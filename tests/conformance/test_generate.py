@@ -84,6 +84,7 @@ LISTED = (
     *("computed-reads", "rearranged", "windows", "picks", "alike", "alike-views"),
     *("quantised", "bit-tricks", "float-bits", "normalised", "factors", "losses"),
     *("converted", "composed", "divisions", "hashes", "packed", "accumulated", "compared"),
+    *("moving-offsets", "bound-sizes", "other-ranks", "same-bits"),
 )
 """Groups whose programs are listed; of these the seed chooses the data."""
 

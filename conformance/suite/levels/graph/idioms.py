@@ -336,7 +336,7 @@ def _moving_offsets(p: pairs.Plan) -> Iterator[UOp]:
     named = {name: param(slot, s, p.dtype) for slot, (name, s) in enumerate(shapes.items())}
     named |= {"n": variable(7, 0, 4), "m": variable(8, 1, 6), "low": variable(9, -4, 3)}
     named["PLACES"] = UOp(Op.STACK, *map(index_const, range(32)))
-    return _results("moving-offsets", p, **named)
+    return results("moving-offsets", p, **named)
 
 
 @KINDS_SPELLED.add("bound-sizes", COUNTS, MOVED, pairs.drawn(draw_ordinary, draw_within(1, 3)))
@@ -350,7 +350,7 @@ def _bound_sizes(p: pairs.Plan) -> Iterator[UOp]:
     ranges["also_three"] = (3, 4, 3)
     for slot, (name, (low, high, value)) in enumerate(ranges.items(), len(shapes)):
         named[name] = UOp(Op.BIND, variable(slot, low, high), index_const(value))
-    return _results("bound-sizes", p, **named)
+    return results("bound-sizes", p, **named)
 
 
 @KINDS_SPELLED.add("other-ranks", COUNTS, MOVED, pairs.drawn(_below_zero, draw_ordinary))
@@ -359,7 +359,7 @@ def _other_ranks(p: pairs.Plan) -> Iterator[UOp]:
     shapes: dict[str, Shape] = {"q": (2, 2, 2, 2), "five": (2, 1, 3, 2, 2), "plane": (4, 6)}
     shapes |= {"x": (5,), "row": (6,), "cube": (3, 3, 3)}
     named = {name: param(slot, s, p.dtype) for slot, (name, s) in enumerate(shapes.items())}
-    return _results("other-ranks", p, **named)
+    return results("other-ranks", p, **named)
 
 
 @KINDS_OF_TRICKS.add("same-bits", COUNTS, WITH_FIELDS)
@@ -368,8 +368,8 @@ def _same_bits(p: pairs.Plan) -> Iterator[UOp]:
     form, bits = p.dtype.format, p.dtype.bits
     named = {"top_bit": 1 << bits - 2, "all_bits": (1 << bits - 1) - 1}
     named |= {"exponent_bits": form.exponent_mask, "ones_place": p.dtype.encode(1)}
-    signed, unsigned = _twin(p.dtype, True), _twin(p.dtype, False)
-    return _results("same-bits", p, **named, signed=signed, unsigned=unsigned)
+    signed, unsigned = of_width(p.dtype, True), of_width(p.dtype, False)
+    return results("same-bits", p, **named, signed=signed, unsigned=unsigned)
 
 
 @KINDS_OF_TRICKS.add("quantised", (2, 2, 8), SHORT)
