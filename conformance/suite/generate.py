@@ -28,7 +28,7 @@ from uop.conformance.suite.levels.graph import (
     structures,
     twins,
 )
-from uop.conformance.suite.levels.graph.memory import buffers, orders
+from uop.conformance.suite.levels.graph.memory import buffers, orders, streams
 from uop.conformance.suite.levels.group import Build, Counts, Generated, Group, varied
 from uop.conformance.suite.levels.invalid import InvalidGroup
 from uop.conformance.suite.levels.kernel import kernels, rules, schedules
@@ -238,7 +238,7 @@ RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "graph": (
         *(pairs.groups, rewrites.groups, arithmetic.aliased, arithmetic.groups, ends.groups),
         *(structures.groups, chains.groups, orders.groups, buffers.groups, idioms.groups),
-        numbers.groups,
+        *(numbers.groups, streams.groups),
         random_graph.groups,
     ),
     "twin": (twins.groups,),

@@ -80,6 +80,7 @@ LISTED = (
     *("mixed-products", "narrow-indices", "structures", "read-around"),
     *("siblings", "dtypes-alone", "widened-apart", "returned"),
     *("whole-again", "crossing", "lent", "stored-siblings"),
+    *("streamed", "stepped", "run-again", "stored-otherwise"),
     *buffers.EFFECTS,
     *("computed-reads", "rearranged", "windows", "picks", "alike", "alike-views"),
     *("quantised", "bit-tricks", "float-bits", "normalised", "factors", "losses"),

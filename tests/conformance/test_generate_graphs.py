@@ -37,6 +37,7 @@ LISTED = (
     *("read-around", "dtypes-alone", "widened-apart", "tests-folded", "returned"),
     *("whole-again", "values-shared", "crossing"),
     *(*buffers.EFFECTS, "lent", "stored-siblings"),
+    *("streamed", "stepped", "run-again", "stored-otherwise"),
     *("computed-reads", "rearranged", "windows", "picks", "alike", "alike-views"),
     *("quantised", "bit-tricks", "float-bits", "normalised", "factors", "losses"),
     *("converted", "composed", "divisions", "hashes", "packed", "accumulated", "compared"),

@@ -49,17 +49,21 @@ NAMES: dict[str, Any] = {
 }
 
 
-def textbooks() -> dict[str, list[ast.FunctionDef]]:
+Code = ast.FunctionDef | ast.ClassDef
+"""A kernel, or kernels that share memories."""
+
+
+def textbooks() -> dict[str, list[Code]]:
     """Return the kernels of each textbook."""
     return _read(NESTS) | _read(LISTS)
 
 
 @cache
-def _read(file: str) -> dict[str, list[ast.FunctionDef]]:
-    kernels: list[ast.FunctionDef] = []
-    found: dict[str, list[ast.FunctionDef]] = {}
+def _read(file: str) -> dict[str, list[Code]]:
+    kernels: list[Code] = []
+    found: dict[str, list[Code]] = {}
     for part in ast.parse((files(__package__) / file).read_text("utf-8")).body:
-        if isinstance(part, ast.FunctionDef):
+        if isinstance(part, Code):
             kernels.append(part)
         else:
             kernels = found[ast.unparse(part)[1:].partition(":")[0]] = []
@@ -70,10 +74,25 @@ def written(name: str, dtype: DType, choices: Choices, index: int) -> Generated:
     """Write each kernel of a textbook once."""
     calls, slot = [], 0
     for k, code in enumerate(textbooks()[name]):
-        listing = scalar.Listing() if name in _read(LISTS) else None
-        kernel = Kernel(dtype, choices, KINDS[(k + index) % len(KINDS)], listing)
-        calls.append(kernel.call(code, slot))
-        slot += len(kernel.buffers)
+        parts = [code] if isinstance(code, ast.FunctionDef) else code.body
+        kernels = [
+            Kernel(
+                dtype,
+                choices,
+                KINDS[(k + n + index) % len(KINDS)],
+                scalar.Listing() if name in _read(LISTS) else None,
+            )
+            for n, _ in enumerate(parts)
+        ]
+        if isinstance(code, ast.FunctionDef):
+            calls.append(kernels[0].call(code, slot))
+            slot += len(kernels[0].buffers)
+        else:
+            chain = Chain(slot)
+            for kernel, part in zip(kernels, parts, strict=True):
+                chain.add(kernel, part, code.keywords)
+            calls += dict.fromkeys(chain.last.values())
+            slot += len(chain.memories)
     return scalar.with_contents(UOp(Op.SINK, *calls), choices)
 
 
@@ -126,6 +145,22 @@ class Kernel:
 
     def call(self, code: ast.FunctionDef, first: int) -> UOp:
         """Return the CALL of a kernel, with buffers from this slot on."""
+        body = self.body(code)
+        arguments = [replace(m, slot=first + m.slot).argument for m in self.buffers]
+        call = UOp(Op.CALL, body, *arguments)
+        for _ in range(1, self.names.get("runs", 1)):
+            arguments.reverse()
+            call = UOp(Op.CALL, body, *(UOp(Op.AFTER, a, call) for a in arguments))
+        self.names.clear()  # They refer to the kernel.
+        return call
+
+    def named(self, name: str, e: ast.expr) -> Any:
+        """Give a value a name, and return it."""
+        self.names[name] = self._value(e)
+        return self.names[name]
+
+    def body(self, code: ast.FunctionDef) -> UOp:
+        """Return the body of a kernel, whose memories are PARAMs in the order of their names."""
         parameters, defaults = code.args.args, code.args.defaults
         memories = len(parameters) - len(defaults)
         for p, default in zip(parameters[memories:], defaults, strict=True):
@@ -135,16 +170,10 @@ class Kernel:
                 self.around += (value,)
             self.names[p.arg] = value
         for p in parameters[:memories]:
-            self.names[p.arg] = self._memory(self._value(p.annotation))
+            form = self._value(p.annotation) if p.annotation else self.names[p.arg]
+            self.names[p.arg] = self._memory(form)
         self._run(code.body)
-        body = self.listing.body if self.listing else UOp(Op.SINK, self._closed(self.around))
-        arguments = [replace(m, slot=first + m.slot).argument for m in self.buffers]
-        call = UOp(Op.CALL, body, *arguments)
-        for _ in range(1, self.names.get("runs", 1)):
-            arguments.reverse()
-            call = UOp(Op.CALL, body, *(UOp(Op.AFTER, a, call) for a in arguments))
-        self.names.clear()  # They refer to the kernel.
-        return call
+        return self.listing.body if self.listing else UOp(Op.SINK, self._closed(self.around))
 
     def _variable(self, low: int, high: int) -> UOp:
         """Return a number that is an argument of the kernel."""
@@ -332,6 +361,36 @@ class Kernel:
 
     def _item(self, name: str, size: int, axis: int | None = None) -> UOp:
         return scalar.special(f"{name}{next(self.numbers[name]) if axis is None else axis}", size)
+
+
+@dataclass(slots=True)
+class Chain:
+    """Kernels that share memories, each after those before that have one of its memories."""
+
+    first: int
+    """The slot of the first memory."""
+    sizes: dict[str, Any] = field(default_factory=dict)
+    memories: dict[str, scalar.Memory] = field(default_factory=dict)
+    last: dict[str, UOp] = field(default_factory=dict)
+    """The last CALL with each memory."""
+
+    def add(self, kernel: Kernel, code: ast.stmt, sizes: Iterable[ast.keyword]) -> None:
+        """Call a kernel; the first one gives all of them their sizes."""
+        assert isinstance(code, ast.FunctionDef)
+        if not self.memories:
+            self.sizes = {k.arg: kernel.named(k.arg, k.value) for k in sizes if k.arg}
+        known = {name: (m.dtype, m.count) for name, m in self.memories.items()}
+        kernel.names.update(self.sizes | known)
+        body, arguments = kernel.body(code), []
+        names = [p.arg for p in code.args.args if isinstance(kernel.names[p.arg], Place)]
+        for name, memory in zip(names, kernel.buffers, strict=True):
+            assert isinstance(memory, scalar.Memory)
+            there = replace(memory, slot=self.first + len(self.memories))
+            buffer = self.memories.setdefault(name, there).argument
+            last = self.last.get(name)
+            arguments.append(UOp(Op.AFTER, buffer, last) if last else buffer)
+        self.last.update(dict.fromkeys(names, UOp(Op.CALL, body, *arguments)))
+        kernel.names.clear()
 
 
 def _computed(operator: ast.AST, a: Any, b: Any) -> Any:

@@ -119,8 +119,12 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
 def _steps(
     end: Op, steps: Steps, dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
 ) -> Generated:
+    side = SIDES[(KINDS.index(dtype) + index) % len(SIDES)]
+    return steps_on(Memory(choices, dtype, side), end, steps, vocabulary)
+
+
+def steps_on(memory: Memory, end: Op, steps: Steps, vocabulary: Vocabulary) -> Generated:
     """Make every step that the vocabulary has, each on buffers of its own."""
-    memory = Memory(choices, dtype, SIDES[(KINDS.index(dtype) + index) % len(SIDES)])
     made = [u for step in steps for u in step(memory) if vocabulary.speaks(u)]
     own = [u.substitute({b: memory.another(b) for b in _buffers(u)}) for u in made]
     return memory.program(UOp(end, *chain.from_iterable(map(_ends, own))))
@@ -138,9 +142,9 @@ def _ends(made: UOp) -> tuple[UOp, ...]:
 
 # What steps are made of: ops, views, folds, and STOREs in an order.
 
-_plus, _minus, _times, _larger = (partial(UOp, op) for op in (Op.ADD, Op.SUB, Op.MUL, Op.MAX))
-_less, _where, _indexed = (partial(UOp, op) for op in (Op.CMPLT, Op.WHERE, Op.INDEX))
-_contiguous, _after = (partial(UOp, op) for op in (Op.CONTIGUOUS, Op.AFTER))
+plus, minus, times, larger = (partial(UOp, op) for op in (Op.ADD, Op.SUB, Op.MUL, Op.MAX))
+less, where, indexed = (partial(UOp, op) for op in (Op.CMPLT, Op.WHERE, Op.INDEX))
+contiguous, after = (partial(UOp, op) for op in (Op.CONTIGUOUS, Op.AFTER))
 _turned = partial(nodes.permute, order=(1, 0))
 _upside_down, _mirrored = (partial(nodes.flip, flags=f) for f in ((True, False), (False, True)))
 _bytes = partial(nodes.bitcast, dtype=dtypes.uint8)
@@ -150,41 +154,41 @@ def _buffers(u: UOp) -> list[UOp]:
     return [b for b in u.toposort() if b.op is Op.BUFFER]
 
 
-def _in_turn(*stores: UOp) -> UOp:
+def in_turn(*stores: UOp) -> UOp:
     """Put each STORE after the one before, with all that it reads and writes; return the last."""
     last, *others = stores
     for each in others:
-        last = each.substitute({b: _after(b, last) for b in _buffers(each)})
+        last = each.substitute({b: after(b, last) for b in _buffers(each)})
     return last
 
 
 def _at_once(places: Sequence[UOp], *values: UOp) -> UOp:
     """Store values that are all computed before."""
-    kept = _contiguous(UOp(Op.STACK, *values))
-    return UOp(Op.SINK, *(store(place, _at(kept, k)) for k, place in enumerate(places)))
+    kept = contiguous(UOp(Op.STACK, *values))
+    return UOp(Op.SINK, *(store(place, element(kept, k)) for k, place in enumerate(places)))
 
 
-def _at(u: UOp, *places: int) -> UOp:
-    return _indexed(u, *map(index_const, places))
+def element(u: UOp, *places: int) -> UOp:
+    return indexed(u, *map(index_const, places))
 
 
-def _scaled(u: UOp, number: int) -> UOp:
-    return _times(u, const(number, u.dtype))
+def scaled(u: UOp, number: int) -> UOp:
+    return times(u, const(number, u.dtype))
 
 
-def _one_more(u: UOp) -> UOp:
-    return _plus(u, const(1, u.dtype))
+def one_more(u: UOp) -> UOp:
+    return plus(u, const(1, u.dtype))
 
 
 def _sum(*terms: UOp) -> UOp:
-    return reduce(_plus, terms)
+    return reduce(plus, terms)
 
 
-def _numbered(n: int, *shape: int) -> UOp:
+def numbered(n: int, *shape: int) -> UOp:
     return reshape(UOp(Op.STACK, *(const(k, dtypes.int32) for k in range(n))), shape)
 
 
-def _part(u: UOp, start: int, count: int, axis: int = 0) -> UOp:
+def part_of(u: UOp, start: int, count: int, axis: int = 0) -> UOp:
     offset = [start * (k == axis) for k in range(len(u.shape))]
     return nodes.shrink(u, offset, (count if k == axis else n for k, n in enumerate(u.shape)))
 
@@ -194,7 +198,7 @@ def _shifted(u: UOp, axis: int, is_forward: bool) -> UOp:
     sizes = [n + (k == axis) for k, n in enumerate(u.shape)]
     before = [int(is_forward and k == axis) for k in range(len(u.shape))]
     wide = nodes.pad(u, before, sizes, PadFill.ZERO)
-    return _part(wide, int(not is_forward), u.shape[axis], axis)
+    return part_of(wide, int(not is_forward), u.shape[axis], axis)
 
 
 def _folded(op: Op, u: UOp, axis: int) -> UOp:
@@ -206,16 +210,16 @@ def _from_all(m: Memory) -> Iterator[UOp]:
     own, n = m.buffer(m.side, m.side), m.side
     turned, places = _turned(own), m.numbers(0, n - 1, n)
     around = [_shifted(own, axis, f) for axis, f in product(range(2), (False, True))]
-    products = [_times(reshape(own, (n, n, 1)), reshape(u, (1, n, n))) for u in (own, turned)]
-    is_before = UOp(Op.CMPLE, _numbered(n, 1, n, 1), _numbered(n, n, 1, 1))
-    so_far = _where(expand(is_before, (n, n, n)), nodes.copies(own, n), const(0, m.dtype))
+    products = [times(reshape(own, (n, n, 1)), reshape(u, (1, n, n))) for u in (own, turned)]
+    is_before = UOp(Op.CMPLE, numbered(n, 1, n, 1), numbered(n, n, 1, 1))
+    so_far = where(expand(is_before, (n, n, n)), nodes.copies(own, n), const(0, m.dtype))
     values = (
-        *(*(_plus(own, u) for u in around), _sum(own, *around)),
-        *(_minus(own, _folded(Op.MAX, own, axis)) for axis in range(2)),
+        *(*(plus(own, u) for u in around), _sum(own, *around)),
+        *(minus(own, _folded(Op.MAX, own, axis)) for axis in range(2)),
         _sum(own, *(_folded(Op.ADD, own, axis) for axis in range(2))),
         *(reshape(fold(Op.ADD, u, (1,)), (n, n)) for u in (*products, so_far)),
-        *(turned, _plus(own, turned), _where(_less(own, turned), turned, own)),
-        *(_indexed(own, places), _turned(_indexed(turned, places))),
+        *(turned, plus(own, turned), where(less(own, turned), turned, own)),
+        *(indexed(own, places), _turned(indexed(turned, places))),
     )
     yield from (store(own, value) for value in values)
 
@@ -225,43 +229,43 @@ def _to_parts(m: Memory) -> Iterator[UOp]:
     own, row, n = m.buffer(m.side, m.side), m.buffer(m.side), m.side
     total = expand(fold(Op.ADD, own, (0, 1)), (1, n))
     for axis in range(2):
-        yield store(_part(own, n - 1, 1, axis), fold(Op.ADD, own, (axis,)))
-        yield store(_part(own, axis, 1), total)
-    for start, op in product(range(2), (_plus, _larger)):
-        parts = [_part(row, k, n - 1) for k in (start, 1 - start)]
+        yield store(part_of(own, n - 1, 1, axis), fold(Op.ADD, own, (axis,)))
+        yield store(part_of(own, axis, 1), total)
+    for start, op in product(range(2), (plus, larger)):
+        parts = [part_of(row, k, n - 1) for k in (start, 1 - start)]
         yield store(parts[0], op(*parts))
-    halves = _part(row, 0, n // 2), _part(row, n - n // 2, n // 2)
-    yield _at_once(halves, *(_where(_less(*halves), *two) for two in (halves, halves[::-1])))
+    halves = part_of(row, 0, n // 2), part_of(row, n - n // 2, n // 2)
+    yield _at_once(halves, *(where(less(*halves), *two) for two in (halves, halves[::-1])))
     moved, size = _bytes(row), m.dtype.itemsize
     yield store(moved, nodes.flip_all(moved))
-    yield store(_bytes(_part(row, 1, 2)), _bytes(_part(row, 2, 2)))
-    yield store(*(_part(moved, k, 2 * size) for k in (size + 1, 1)))
+    yield store(_bytes(part_of(row, 1, 2)), _bytes(part_of(row, 2, 2)))
+    yield store(*(part_of(moved, k, 2 * size) for k in (size + 1, 1)))
 
 
 def _to_places(m: Memory) -> Iterator[UOp]:
     """Write rows and elements at places in the data, and where a gate is open alone."""
     own, row, n = m.buffer(m.side, m.side), m.buffer(m.side), m.side
-    yield store(_indexed(own, m.places(n, n)), own)
-    place = _indexed(own, m.places(n, n - 1))
-    yield store(place, _plus(place, m.input(n - 1, n)))
-    yield store(_indexed(row, m.places(n, 3)), _indexed(row, m.numbers(0, n - 1, 3)))
+    yield store(indexed(own, m.places(n, n)), own)
+    place = indexed(own, m.places(n, n - 1))
+    yield store(place, plus(place, m.input(n - 1, n)))
+    yield store(indexed(row, m.places(n, 3)), indexed(row, m.numbers(0, n - 1, 3)))
     at, more = m.places(n + 3, n), m.input(n, n)
-    yield store(_indexed(row, at), m.input(n), _less(at, const(n, dtypes.int32)))
-    yield from (store(own, more, _less(*two)) for two in ((own, more), (nodes.flip_all(own), own)))
+    yield store(indexed(row, at), m.input(n), less(at, const(n, dtypes.int32)))
+    yield from (store(own, more, less(*two)) for two in ((own, more), (nodes.flip_all(own), own)))
 
 
 def _weights(m: Memory) -> Iterator[UOp]:
     """Move weights by a velocity: the new one, the old one, or both; with decay; for two steps."""
     weight, velocity = m.buffers(2, m.side)
-    kept, move = _scaled(velocity, 3), store(weight, _minus(weight, velocity))
+    kept, move = scaled(velocity, 3), store(weight, minus(weight, velocity))
     ways = []
     for slope in (m.input(m.side), m.input(m.side)):
-        gain, both = store(velocity, _plus(kept, slope)), _sum(slope, kept, _scaled(weight, 2))
-        by_weight = store(velocity, _plus(kept, _times(slope, weight)))
-        last = store(weight, _minus(weight, both))
+        gain, both = store(velocity, plus(kept, slope)), _sum(slope, kept, scaled(weight, 2))
+        by_weight = store(velocity, plus(kept, times(slope, weight)))
+        last = store(weight, minus(weight, both))
         ways.append(((gain, move), (move, gain), (by_weight, move), (gain, last)))
     for one, two in zip(*ways, strict=True):
-        yield from (_in_turn(*one), _in_turn(*one, *two))
+        yield from (in_turn(*one), in_turn(*one, *two))
 
 
 def _moments(m: Memory) -> Iterator[UOp]:
@@ -269,19 +273,19 @@ def _moments(m: Memory) -> Iterator[UOp]:
     is kept, before and after it takes in the rows, and sum up twice.
     """
     n, (weight, first, second), count, stores = m.side, m.buffers(3, m.side), m.buffer(1), []
-    step = _minus(weight, _times(first, expand(count, (n,))))
+    step = minus(weight, times(first, expand(count, (n,))))
     for slope in (m.input(n), m.input(n)):
-        stores += [store(count, _one_more(count)), store(first, _plus(_scaled(first, 3), slope))]
-        stores += [store(second, _larger(second, _times(slope, slope)))]
-        stores += [store(weight, _larger(step, second))]
-    yield _in_turn(*stores)
+        stores += [store(count, one_more(count)), store(first, plus(scaled(first, 3), slope))]
+        stores += [store(second, larger(second, times(slope, slope)))]
+        stores += [store(weight, larger(step, second))]
+    yield in_turn(*stores)
     kept, rows = m.buffer(1, n), m.input(3, n)
-    out = m.kept(_minus(rows, expand(kept, rows.shape)))
-    more = store(kept, _plus(kept, fold(Op.ADD, rows, (0,))))
-    yield from (_in_turn(out, more), _in_turn(more, out))
+    out = m.kept(minus(rows, expand(kept, rows.shape)))
+    more = store(kept, plus(kept, fold(Op.ADD, rows, (0,))))
+    yield from (in_turn(out, more), in_turn(more, out))
     starts = [nodes.copies(const(start, m.dtype), n) for start in (0, 5)]
-    sums = [[start, *(_plus(weight, m.input(n)) for _ in range(3))] for start in starts]
-    yield _in_turn(*(store(weight, value) for value in chain(*sums)))
+    sums = [[start, *(plus(weight, m.input(n)) for _ in range(3))] for start in starts]
+    yield in_turn(*(store(weight, value) for value in chain(*sums)))
 
 
 def _appended(m: Memory) -> Iterator[UOp]:
@@ -290,12 +294,12 @@ def _appended(m: Memory) -> Iterator[UOp]:
     """
     cache, stores = m.buffer(ROWS, COLUMNS), []
     for k in range(1, 5):
-        folds = fold(Op.ADD, cache, (0,)), fold(Op.MAX, _part(cache, 0, k + 1), (0,))
-        stores += [store(_part(cache, k, 1), m.input(1, COLUMNS)), *map(m.kept, folds)]
-    yield from (_in_turn(*stores[:6]), _in_turn(*stores[6:]))
+        folds = fold(Op.ADD, cache, (0,)), fold(Op.MAX, part_of(cache, 0, k + 1), (0,))
+        stores += [store(part_of(cache, k, 1), m.input(1, COLUMNS)), *map(m.kept, folds)]
+    yield from (in_turn(*stores[:6]), in_turn(*stores[6:]))
     number = m.another(m.numbers(0, ROWS - 3, 1))
-    rows = [store(_indexed(cache, number), m.input(1, COLUMNS)) for _ in range(3)]
-    yield _in_turn(*chain(*((row, store(number, _one_more(number))) for row in rows)))
+    rows = [store(indexed(cache, number), m.input(1, COLUMNS)) for _ in range(3)]
+    yield in_turn(*chain(*((row, store(number, one_more(number))) for row in rows)))
 
 
 def _placed(m: Memory) -> Iterator[UOp]:
@@ -303,13 +307,13 @@ def _placed(m: Memory) -> Iterator[UOp]:
     write a row at a variable, read it and the one before, and write rows up to a variable.
     """
     cache, at, row = m.buffer(ROWS, COLUMNS), m.places(ROWS, 2), m.input(1, COLUMNS)
-    there, pages = _indexed(cache, at), _indexed(cache, m.numbers(0, ROWS - 1, 4))
-    yield _in_turn(m.kept(there), store(there, m.input(2, COLUMNS)), m.kept(there), m.kept(pages))
-    at, numbers = m.numbers(1, ROWS - 2, 1), _numbered(ROWS, ROWS, 1)
+    there, pages = indexed(cache, at), indexed(cache, m.numbers(0, ROWS - 1, 4))
+    yield in_turn(m.kept(there), store(there, m.input(2, COLUMNS)), m.kept(there), m.kept(pages))
+    at, numbers = m.numbers(1, ROWS - 2, 1), numbered(ROWS, ROWS, 1)
     here, is_past = (UOp(op, numbers, at) for op in (Op.CMPEQ, Op.CMPLE))
-    written = _where(expand(here, cache.shape), expand(row, cache.shape), cache)
-    past = _where(expand(is_past, cache.shape), cache, const(0, m.dtype))
-    yield _in_turn(store(cache, written), m.kept(fold(Op.ADD, past, (0,))))
+    written = where(expand(here, cache.shape), expand(row, cache.shape), cache)
+    past = where(expand(is_past, cache.shape), cache, const(0, m.dtype))
+    yield in_turn(store(cache, written), m.kept(fold(Op.ADD, past, (0,))))
     zero, one, columns = map(index_const, (0, 1, COLUMNS))
 
     def rows(start: UOp, count: UOp) -> UOp:
@@ -318,10 +322,10 @@ def _placed(m: Memory) -> Iterator[UOp]:
 
     for low in (1, 2):
         place = m.variable(low, ROWS - low)
-        here, before = rows(place, one), rows(_minus(place, one), one)
+        here, before = rows(place, one), rows(minus(place, one), one)
         part = rows(zero, UOp(Op.BIND, m.variable(1, ROWS), index_const(low + 2)))
-        read = m.kept(_minus(here, before))
-        yield _in_turn(store(before, row), read, store(part, _scaled(part, 3)))
+        read = m.kept(minus(here, before))
+        yield in_turn(store(before, row), read, store(part, scaled(part, 3)))
 
 
 def _ring(m: Memory) -> Iterator[UOp]:
@@ -331,39 +335,39 @@ def _ring(m: Memory) -> Iterator[UOp]:
         rows, start = m.input(3, COLUMNS), ROWS - end
         write = (ring, start, rows, 0, end), (ring, 0, rows, end, 3 - end)
         read = (out, 0, ring, start, end), (out, end, ring, 0, start)
-        moves = (store(_part(a, i, n), _part(b, k, n)) for a, i, b, k, n in (*write, *read))
-        yield _in_turn(*moves)
-        drop = store(_part(ring, 0, start), _part(ring, end, start))
-        new = [store(_part(ring, start, end), m.input(end, COLUMNS)) for _ in range(2)]
-        yield _in_turn(drop, new[0], drop, new[1], m.kept(fold(Op.ADD, ring, (0,))))
+        moves = (store(part_of(a, i, n), part_of(b, k, n)) for a, i, b, k, n in (*write, *read))
+        yield in_turn(*moves)
+        drop = store(part_of(ring, 0, start), part_of(ring, end, start))
+        new = [store(part_of(ring, start, end), m.input(end, COLUMNS)) for _ in range(2)]
+        yield in_turn(drop, new[0], drop, new[1], m.kept(fold(Op.ADD, ring, (0,))))
 
 
 def _swapped(m: Memory) -> Iterator[UOp]:
     """Swap buffers and parts of one: by a third, a value, and XOR; store a sum and a difference."""
     pair, row, n = m.buffers(2, m.side, m.side), m.buffers(2, m.side), m.side
     one, two = pair
-    for u, v in (pair, (_part(one, 0, 1), _part(one, n - 2, 1))):
+    for u, v in (pair, (part_of(one, 0, 1), part_of(one, n - 2, 1))):
         other = m.buffer(*u.shape)
-        yield _in_turn(store(other, u), store(u, v), store(v, other))
+        yield in_turn(store(other, u), store(u, v), store(v, other))
     yield from (_at_once(pair, two, one), _at_once(pair, _turned(two), _turned(one)))
     own = m.buffer(3 * n)
-    first, second, third = parts = [_part(own, k * n, n) for k in range(3)]
+    first, second, third = parts = [part_of(own, k * n, n) for k in range(3)]
     yield _at_once(parts, second, third, first)
-    yield _at_once(row, _plus(*row), _minus(*row))
+    yield _at_once(row, plus(*row), minus(*row))
     if m.dtype.is_int:
         mixed = [store(u, UOp(Op.XOR, *row)) for u in row]
-        yield _in_turn(*mixed, mixed[0])
+        yield in_turn(*mixed, mixed[0])
 
 
 def _handed_over(m: Memory) -> Iterator[UOp]:
     """Compute two buffers by turns; copy a buffer and the copy, and change one of the three."""
     three = one, two, last = m.buffers(3, m.side)
-    turns = [store(u, _plus(v, _shifted(v, 0, True))) for u, v in ((two, one), (one, two))]
-    yield from (_in_turn(*islice(cycle(turns), count)) for count in (2, 3, 4))
+    turns = [store(u, plus(v, _shifted(v, 0, True))) for u, v in ((two, one), (one, two))]
+    yield from (in_turn(*islice(cycle(turns), count)) for count in (2, 3, 4))
     copies = store(two, one), store(last, two)
     flipped = store(two, nodes.flip_all(one)), store(last, nodes.flip_all(two))
     for u, pair in product(three, (copies, flipped)):
-        yield _in_turn(*pair, store(u, _scaled(u, 3)), m.kept(_sum(*three)))
+        yield in_turn(*pair, store(u, scaled(u, 3)), m.kept(_sum(*three)))
 
 
 def _over_each_other(m: Memory) -> Iterator[UOp]:
@@ -372,38 +376,41 @@ def _over_each_other(m: Memory) -> Iterator[UOp]:
     """
     own, n, ways = m.buffer(m.side), m.side, []
     for _ in range(2):
-        gated, part = store(own, m.input(n), m.gate(n)), store(_part(own, 1, n - 2), m.input(n - 2))
-        ways.append((store(own, m.input(n)), gated, part, store(own, _scaled(own, 3))))
-    between, end = m.kept(own), m.kept(_plus(own, own))
+        gated, part = (
+            store(own, m.input(n), m.gate(n)),
+            store(part_of(own, 1, n - 2), m.input(n - 2)),
+        )
+        ways.append((store(own, m.input(n)), gated, part, store(own, scaled(own, 3))))
+    between, end = m.kept(own), m.kept(plus(own, own))
     for (i, first), (k, second) in product(*map(enumerate, ways)):
         reads = [between] * ((i + k) % 2), [end] * (i % 2 or k == 2)
-        yield _in_turn(first, *reads[0], second, *reads[1])
+        yield in_turn(first, *reads[0], second, *reads[1])
     own, row, more = m.buffer(2 * n), m.input(n), m.input(n)
     for a, b in ((0, n), (n, 0), (n // 2, 0), (0, n // 2)):
-        last = store(_part(own, b, n), row if a == n else more)
-        yield _in_turn(store(_part(own, a, n), row), last)
+        last = store(part_of(own, b, n), row if a == n else more)
+        yield in_turn(store(part_of(own, a, n), row), last)
     pairs = reshape(own, (n, 2))
-    lines = [store(_part(pairs, k, 1, 1), m.input(n, 1)) for k in range(2)]
-    yield from (_in_turn(*lines), _in_turn(*reversed(lines)))
+    lines = [store(part_of(pairs, k, 1, 1), m.input(n, 1)) for k in range(2)]
+    yield from (in_turn(*lines), in_turn(*reversed(lines)))
 
 
 def _of_few(m: Memory) -> Iterator[UOp]:
     """Store what repeats or folds few elements, and single ones; write values and bits by turns."""
     own, n = m.buffer(m.side, m.side), m.side
     yield from (store(own, expand(m.input(*few), (n, n))) for few in ((1, n), (n, 1)))
-    yield store(_part(own, 2, 1, 1), fold(Op.ADD, m.input(n, n), (1,)))
-    yield store(_at(own, 1, 2), m.input())
+    yield store(part_of(own, 2, 1, 1), fold(Op.ADD, m.input(n, n), (1,)))
+    yield store(element(own, 1, 2), m.input())
     values = [reshape(u, (1,)) for u in (const(7, m.dtype), m.input())]
-    yield _in_turn(*(store(_part(_at(own, k + 1), k, 1), u) for k, u in enumerate(values)))
+    yield in_turn(*(store(part_of(element(own, k + 1), k, 1), u) for k, u in enumerate(values)))
     yield store(_turned(nodes.shrink(own, (1, 0), (3, 3))), m.input(3, 3), m.gate(3, 3))
     bits = partial(nodes.bitcast, dtype=DTYPES[f"uint{m.dtype.bits}"])
     (row, out), raw, size = m.buffers(2, n), m.input(n), m.dtype.itemsize
-    written = store(_bytes(_part(row, 1, 2)), _bytes(_part(raw, 2, 2)))
-    yield _in_turn(written, store(out, _plus(row, raw)))
+    written = store(_bytes(part_of(row, 1, 2)), _bytes(part_of(raw, 2, 2)))
+    yield in_turn(written, store(out, plus(row, raw)))
     seen = UOp(Op.XOR, bits(row), const(1, bits(row).dtype))
-    yield _in_turn(store(row, _one_more(raw)), store(bits(out), seen))
-    written = store(*(_part(_bytes(u), k, 2 * size) for u, k in ((row, size), (raw, 0))))
-    yield _in_turn(written, store(_part(row, 2, 2), _part(raw, 1, 2)))
+    yield in_turn(store(row, one_more(raw)), store(bits(out), seen))
+    written = store(*(part_of(_bytes(u), k, 2 * size) for u, k in ((row, size), (raw, 0))))
+    yield in_turn(written, store(part_of(row, 2, 2), part_of(raw, 1, 2)))
 
 
 def _around(m: Memory) -> Iterator[UOp]:
@@ -411,12 +418,12 @@ def _around(m: Memory) -> Iterator[UOp]:
     write through one view and read through another, with the order on the view.
     """
     own, new, n = m.buffer(m.side, m.side), m.input(m.side, m.side), m.side
-    values = fold(Op.ADD, own, (0, 1)), _at(own, 1), _scaled(own, 3), _turned(own)
-    changes = store(_part(own, 0, 2), m.input(2, n)), store(own, new, m.gate(n, n))
-    for value, change in product((*values, _contiguous(nodes.flip_all(own))), changes):
-        yield _in_turn(m.kept(value), change, m.kept(value))
+    values = fold(Op.ADD, own, (0, 1)), element(own, 1), scaled(own, 3), _turned(own)
+    changes = store(part_of(own, 0, 2), m.input(2, n)), store(own, new, m.gate(n, n))
+    for value, change in product((*values, contiguous(nodes.flip_all(own))), changes):
+        yield in_turn(m.kept(value), change, m.kept(value))
     views = own, _turned(own), _upside_down(own), _mirrored(own)
-    yield from (m.kept(_after(u, store(v, new))) for u, v in product(views, views))
+    yield from (m.kept(after(u, store(v, new))) for u, v in product(views, views))
 
 
 def _awaited(m: Memory) -> Iterator[UOp]:
@@ -427,11 +434,11 @@ def _awaited(m: Memory) -> Iterator[UOp]:
     effects = [store(u, m.input(m.side)) for u in four]
     first = UOp(Op.GROUP, *effects[1:3])
     for awaited in (effects[1:], [UOp(Op.GROUP, *effects[1:])], [effects[3], first]):
-        yield m.kept(_sum(*(_after(u, *awaited) for u in three)))
-    readers = [store(u, _plus(own, m.input(m.side))) for u in three]
-    yield store(_after(own, *readers), m.input(m.side))
-    read = [m.kept(_scaled(four[k], 2 + k)) for k in m.choices.shuffled(range(4))]
-    yield _in_turn(*effects, *read)
+        yield m.kept(_sum(*(after(u, *awaited) for u in three)))
+    readers = [store(u, plus(own, m.input(m.side))) for u in three]
+    yield store(after(own, *readers), m.input(m.side))
+    read = [m.kept(scaled(four[k], 2 + k)) for k in m.choices.shuffled(range(4))]
+    yield in_turn(*effects, *read)
 
 
 def _copied(m: Memory) -> Iterator[UOp]:
@@ -440,8 +447,8 @@ def _copied(m: Memory) -> Iterator[UOp]:
     for op in (Op.LOAD, Op.CONTIGUOUS):
         own, other, late = m.buffers(3, m.side, m.side)
         old = UOp(op, own)
-        update = store(own, _plus(old, x))
-        yield UOp(Op.SINK, update, store(other, old), store(_after(late, update), old))
+        update = store(own, plus(old, x))
+        yield UOp(Op.SINK, update, store(other, old), store(after(late, update), old))
 
 
 def _views(m: Memory) -> Iterator[UOp]:
@@ -449,17 +456,17 @@ def _views(m: Memory) -> Iterator[UOp]:
     turned and cut values that are made contiguous, also of inputs.
     """
     n, x = m.side, m.input(m.side, m.side)
-    kept = _contiguous(_plus(x, m.input(n, n)))
+    kept = contiguous(plus(x, m.input(n, n)))
     yield from (nodes.shrink(kept, (1, 2), (n - 1, n - 2)), _upside_down(kept))
-    yield from (kept, _turned(kept), _at(kept, n - 1), expand(_part(kept, 1, 1), (n, n)))
+    yield from (kept, _turned(kept), element(kept, n - 1), expand(part_of(kept, 1, 1), (n, n)))
     yield from (reshape(u, (n * n,)) for u in (kept, _turned(kept)))
-    yield nodes.copies(_part(kept, 1, 1, 1), 3)
-    yield nodes.pad(_part(kept, 1, 2), (1, 0), (4, n), PadFill.ZERO)
-    yield from (_bytes(kept), fold(Op.ADD, kept, (0,)), _scaled(kept, 3), _turned(x), x)
-    for kept in map(_contiguous, (_turned(x), _upside_down(x), _part(x, 1, n - 1))):
+    yield nodes.copies(part_of(kept, 1, 1, 1), 3)
+    yield nodes.pad(part_of(kept, 1, 2), (1, 0), (4, n), PadFill.ZERO)
+    yield from (_bytes(kept), fold(Op.ADD, kept, (0,)), scaled(kept, 3), _turned(x), x)
+    for kept in map(contiguous, (_turned(x), _upside_down(x), part_of(x, 1, n - 1))):
         row = reshape(kept, (kept.shape[0] * n,))
-        yield from (row, _part(row, n - 1, n), _upside_down(kept))
-        yield _turned(_contiguous(_turned(kept)))
+        yield from (row, part_of(row, n - 1, n), _upside_down(kept))
+        yield _turned(contiguous(_turned(kept)))
 
 
 def _handed_on(m: Memory) -> Iterator[UOp]:
@@ -467,21 +474,21 @@ def _handed_on(m: Memory) -> Iterator[UOp]:
     few and of many bytes, in odd numbers, which all live at once.
     """
     values = [m.input(m.side), m.input(m.side)]
-    for op in islice(cycle((_plus, _larger, _minus)), 7):
-        values.append(_contiguous(op(nodes.flip_all(values[-1]), values[-2])))
+    for op in islice(cycle((plus, larger, minus)), 7):
+        values.append(contiguous(op(nodes.flip_all(values[-1]), values[-2])))
     yield from (*reversed(values), _sum(values[2], values[5], values[-1]))
     kinds = (dtypes.uint8, m.dtype, dtypes.int16, m.dtype, dtypes.int64) * 2
     casts = [nodes.cast(m.numbers(0, 99, 2 * k + 3), kind) for k, kind in enumerate(kinds)]
-    kept = [*map(_contiguous, casts)]
-    yield from (*map(_one_more, kept), *map(nodes.flip_all, kept))
+    kept = [*map(contiguous, casts)]
+    yield from (*map(one_more, kept), *map(nodes.flip_all, kept))
 
 
 def _before_and_after(m: Memory) -> Iterator[UOp]:
     """Return copies of buffers, views of those, and what the buffers hold after a STORE."""
     own, more = m.buffer(m.side, m.side), m.input(m.side, m.side)
-    for kept in map(_contiguous, (own, _turned(own), nodes.flip_all(own))):
-        later = nodes.after(own, _plus(kept, more))
-        yield nodes.outputs(kept, _part(kept, 1, 2), _contiguous(later), _minus(later, kept))
+    for kept in map(contiguous, (own, _turned(own), nodes.flip_all(own))):
+        later = nodes.after(own, plus(kept, more))
+        yield nodes.outputs(kept, part_of(kept, 1, 2), contiguous(later), minus(later, kept))
 
 
 def _siblings(m: Memory) -> Iterator[UOp]:
@@ -495,17 +502,22 @@ def _siblings(m: Memory) -> Iterator[UOp]:
         yield from (store(view(one), x), store(one, view(one)))
     for u, v in ((one, two), (two, one)):
         copy, later = store(u, v), nodes.after(u, v)
-        yield from (store(_turned(u), x), copy, store(u, v, gate), store(later, _plus(later, x)))
-        yield from (store(_after(v, copy), x), store(v, nodes.after(u, x)))
-        yield from (store(u, _plus(*terms)) for terms in ((x, u), (x, v), (u, u)))
+        yield from (store(_turned(u), x), copy, store(u, v, gate), store(later, plus(later, x)))
+        yield from (store(after(v, copy), x), store(v, nodes.after(u, x)))
+        yield from (store(u, plus(*terms)) for terms in ((x, u), (x, v), (u, u)))
     for number in (2, 3, 5):
         row = expand(reshape(const(number, m.dtype), (1, 1)), (4, 4))
-        yield from (store(one, row), store(one, row, gate), store(one, _scaled(one, number)))
+        yield from (store(one, row), store(one, row, gate), store(one, scaled(one, number)))
     for axis, op in product(range(2), (Op.ADD, Op.MAX)):
         yield store(one, _folded(op, one, axis))
-        yield store(_part(one, 1, 1, axis), fold(op, x, (axis,)))
+        yield store(part_of(one, 1, 1, axis), fold(op, x, (axis,)))
     for values in ((x, x), (x, _turned(x)), (nodes.flip_all(x), x)):
         yield UOp(Op.SINK, *map(store, (one, two), values))
+    closed, line = UOp(Op.CMPNE, gate, const(True, dtypes.bool)), m.input(4)
+    whole, part = store(one, x), store(nodes.shrink(one, (1, 1), (2, 2)), m.input(2, 2))
+    yield from (store(one, x, closed), in_turn(whole, part), in_turn(part, whole))
+    yield from (store(one, expand(reshape(line, s), (4, 4))) for s in ((1, 4), (4, 1)))
+    yield from (store(one, _sum(one, *[x] * count)) for count in (2, 3, 4))
 
 
 SIBLINGS = len([*_siblings(Memory(CountedChoices(0, ""), KINDS[0], 4))])
