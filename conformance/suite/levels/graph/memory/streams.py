@@ -437,7 +437,7 @@ STEPPED: Steps = (_tied, _corrected, _ahead, _held_back, _normalised)
 
 def _again(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Compute of each input and buffer, and of constants, and update each buffer in its own way."""
-    n = 6 + index
+    n = 6 + index % 3
     m = Memory(choices, dtype, n)
     x, y, gate, places = m.input(n), m.input(n), m.gate(n), m.places(n, n)
     buffers = own, kept, row = m.buffers(3, n)
