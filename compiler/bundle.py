@@ -12,15 +12,7 @@ from typing import cast
 
 import numpy as np
 
-from uop.compiler.execute import (
-    Array,
-    CopyStep,
-    Executable,
-    Inputs,
-    KernelRun,
-    Output,
-    open_device,
-)
+from uop.compiler.execute import Array, CopyStep, Executable, Inputs, KernelRun, Output, open_device
 from uop.compiler.loaded import Compiled
 from uop.compiler.runtime.device import Device, Launch, Transfer, run_on
 from uop.compiler.stages.render.grid import grid_of, is_grouped, runs

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
 
+from uop.compiler.build import ZERO, add, index, mul
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.simplify import linear_form
 from uop.spec.args import AxisType, RangeArg, arg_of
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, index_const
+from uop.spec.uop import UOp
 from uop.spec.walk import rebuild
 
 NESTING: tuple[tuple[AxisType, ...], ...] = (
@@ -48,8 +48,8 @@ def nesting(r: UOp) -> tuple[int, int]:
     return DEPTH[type_of(r)], id_of(r)
 
 
-def ranged(bound: UOp, id: int, axis_type: AxisType) -> UOp:
-    return UOp(Op.RANGE, bound, arg=RangeArg(id, axis_type))
+def ranged(bound: int | UOp, id: int, axis_type: AxisType) -> UOp:
+    return UOp(Op.RANGE, index(bound), arg=RangeArg(id, axis_type))
 
 
 def bound_of(r: UOp) -> int:
@@ -64,9 +64,9 @@ def count_of(ranges: Iterable[UOp]) -> int:
 
 def row_major(ranges: Iterable[UOp], digits: Iterable[UOp]) -> UOp:
     """The number with these digits, each below the bound of its RANGE, the lowest digit last."""
-    number = index_const(0)
+    number = ZERO
     for r, digit in zip(ranges, digits, strict=True):
-        number = UOp(Op.ADD, UOp(Op.MUL, number, r.src[0]), digit)
+        number = add(mul(number, r.src[0]), digit)
     return number
 
 
@@ -134,16 +134,6 @@ def _nested(ranges: Sequence[UOp], replaced: Mapping[UOp, UOp]) -> list[UOp]:
     now = [replaced.get(r, r) for r in ranges]
     within = (u for i in now for u in ([i] if i.op is Op.RANGE else i.toposort()))
     return sorted((u for u in within if u.op is Op.RANGE), key=nesting)
-
-
-ZERO = index_const(0)
-ONE = index_const(1)
-
-
-@cache
-def counting(count: int) -> UOp:
-    """The vector 0, 1, ..., count - 1."""
-    return UOp(Op.STACK, *(index_const(k) for k in range(count)))
 
 
 def linear_steps(index: UOp, loops: Sequence[UOp]) -> list[int | None]:

@@ -9,27 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, cast
 
+from uop.compiler.build import (
+    FALSE,
+    TRUE,
+    ZERO_FILL,
+    along,
+    both,
+    expand,
+    full,
+    identity,
+    only_where,
+    reshaped,
+)
 from uop.spec.args import PadArg, PadFill, ReduceArg, arg_of
-from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
-from uop.spec.registry import DECLARATIONS, Shape, identity_of, ops_of
+from uop.spec.registry import DECLARATIONS, Shape, ops_of
 from uop.spec.shards import window
 from uop.spec.uop import UOp, const, dims
 from uop.spec.walk import toposort
-
-TRUE = const(True, dtypes.bool)
-FALSE = const(False, dtypes.bool)
-ZERO_FILL = PadArg(PadFill.ZERO)
-
-
-def identity(op: Op, dtype: DType) -> UOp:
-    """The result of a REDUCE over no elements."""
-    return const(identity_of(op, dtype), dtype)
-
-
-def neutral(op: Op, dtype: DType) -> UOp:
-    """The value that does not change a REDUCE: for a float sum -0.0, since -0.0 + 0.0 is 0.0."""
-    return const(-0.0, dtype) if op is Op.ADD and dtype.is_float else identity(op, dtype)
 
 
 class Masked(NamedTuple):
@@ -68,46 +65,12 @@ class Validity:
 Masks = list[UOp | None]
 
 
-def full(value: UOp, shape: Shape) -> UOp:
-    """Broadcast a scalar to a shape."""
-    if not shape:
-        return value
-    return expand(UOp(Op.RESHAPE, value, dims((1,) * len(shape))), shape)
-
-
-def expand(u: UOp, shape: Shape) -> UOp:
-    """Broadcast to a shape, right-aligned."""
-    if u.shape == shape:
-        return u
-    if len(u.shape) < len(shape):
-        u = UOp(Op.RESHAPE, u, dims((1,) * (len(shape) - len(u.shape)) + u.shape))
-    return u if u.shape == shape else UOp(Op.EXPAND, u, dims(shape))
-
-
-def along(u: UOp, axis: int, shape: Shape) -> UOp:
-    """Broadcast to a shape, with the axes of a value from one axis on."""
-    rest = len(shape) - axis - len(u.shape)
-    return expand(UOp(Op.RESHAPE, u, dims((1,) * axis + u.shape + (1,) * rest)), shape)
-
-
 def absent(like: UOp) -> UOp:
     """INVALID elements in the shape and dtype of a value: a PAD of no elements."""
     shape = like.shape
     start = dims(0 for _ in (1, *shape))
     nothing = window(full(const(0, like.dtype), (1, *shape)), 0, 0, 0)
-    return UOp(Op.RESHAPE, UOp(Op.PAD, nothing, start, dims((1, *shape))), dims(shape))
-
-
-def both(a: UOp | None, b: UOp | None) -> UOp | None:
-    """AND of two masks; None is true everywhere."""
-    if a is None or b is None:
-        return b if a is None else a
-    return a if a is b else UOp(Op.AND, a, b)
-
-
-def only_where(mask: UOp | None, condition: UOp) -> UOp:
-    """A condition, and false where a mask is: there it may be UNSPECIFIED, as its AND would be."""
-    return condition if mask is None else UOp(Op.WHERE, mask, condition, FALSE)
+    return reshaped(UOp(Op.PAD, nothing, start, dims((1, *shape))), shape)
 
 
 def _all_of(masks: Masks, shape: Shape) -> UOp | None:
@@ -187,15 +150,15 @@ def _bitcast(u: UOp, masks: Masks) -> Masked:
     outer = u.shape[:-1]
     if old > new:
         count, ratio = mask.shape[-1], old // new
-        column = UOp(Op.RESHAPE, mask, dims((*outer, count, 1)))
+        column = reshaped(mask, (*outer, count, 1))
         wide = expand(column, (*outer, count, ratio))
-        return Masked(u, UOp(Op.RESHAPE, wide, dims(u.shape)))
+        return Masked(u, reshaped(wide, u.shape))
     count, ratio = u.shape[-1], new // old
-    parts = UOp(Op.RESHAPE, mask, dims((*outer, count, ratio)))
+    parts = reshaped(mask, (*outer, count, ratio))
     result: UOp | None = None
     for k in range(ratio):
         part = window(parts, len(u.shape), k, 1)
-        result = both(result, UOp(Op.RESHAPE, part, dims(u.shape)))
+        result = both(result, reshaped(part, u.shape))
     return Masked(u, result)
 
 

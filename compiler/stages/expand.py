@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import cast
 
-from uop.compiler.loops import counting, id_of, type_of
+from uop.compiler.build import ZERO, counting, element, identity, reshaped
+from uop.compiler.build import expand as broadcast
+from uop.compiler.loops import id_of, type_of
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.rewrite import Fired, unobserved
 from uop.compiler.stages.stage import Stage
-from uop.compiler.validity import expand as broadcast
-from uop.compiler.validity import identity
 from uop.spec.args import AxisType, ReduceArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
@@ -30,7 +30,7 @@ from uop.spec.kernel.forms import OPAQUE
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import broadcast_shapes
 from uop.spec.registry import Shape
-from uop.spec.uop import UOp, dims, index_const
+from uop.spec.uop import UOp
 
 EXPANDED = (AxisType.UPCAST, AxisType.UNROLL)
 RULES = (
@@ -58,13 +58,13 @@ def expand(root: UOp, fired: Fired = unobserved) -> UOp:
 def flat(u: UOp, shape: Shape) -> UOp:
     """The elements of a value, broadcast to a shape, as a vector."""
     wide = broadcast(u, shape)
-    return wide if len(shape) < 2 else UOp(Op.RESHAPE, wide, dims((math.prod(shape),)))
+    return wide if len(shape) < 2 else reshaped(wide, (math.prod(shape),))
 
 
 def shaped(vector: UOp, shape: Shape, fragment: Shape = ()) -> UOp:
     """A vector as a shape, or as fragments; a single element has shape ()."""
     to = (*fragment, *shape) if math.prod(shape) != 1 else fragment
-    return vector if vector.shape == to else UOp(Op.RESHAPE, vector, dims(to))
+    return vector if vector.shape == to else reshaped(vector, to)
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ class _Expansion:
         """The numbers of the iterations on their axis."""
         count = self.sizes[axis]
         shape = (*(1 for _ in self.sizes[:axis]), count, *(1 for _ in self.sizes[axis + 1 :]))
-        return shaped(counting(count), shape) if count != 1 else index_const(0)
+        return shaped(counting(count), shape) if count != 1 else ZERO
 
     def _index(self, place: UOp) -> UOp:
         """The index of a place that is accessed, or a value itself."""
@@ -137,7 +137,7 @@ class _Expansion:
             return UOp(Op.STACK, *(nothing,) * u.shape[0]) if u.shape else nothing
         fragment, rank = u.shape, len(u.shape)
         if value.shape == fragment:
-            value = UOp(Op.RESHAPE, value, dims((*fragment, *(1,) * len(self.sizes))))
+            value = reshaped(value, (*fragment, *(1,) * len(self.sizes)))
         shape = tuple(self.sizes[k] if k in axes else n for k, n in enumerate(value.shape[rank:]))
         loops = [self.new[r] for r in u.src[1:] if r not in self.wide]
         arg = ReduceArg(op, tuple(rank + k for k in axes))
@@ -160,7 +160,7 @@ class _Expansion:
         vectors = [flat(v, shape) for v in operands]
         copies = []
         for k in range(math.prod(shape)):
-            src = [UOp(Op.INDEX, v, index_const(k)) for v in vectors]
+            src = [element(v, k) for v in vectors]
             if u.op is Op.GETADDR:
                 src = [UOp(Op.INDEX, self.new[u.src[0].src[0]], *src)]
             copies.append(u.with_src(src))
@@ -175,10 +175,7 @@ def _multiplied(u: UOp, fragments: Sequence[UOp]) -> UOp:
     products = [
         u.with_src([_fragment_at(f, p) for f in fragments]) for p in product(*map(range, shape))
     ]
-    elements = (
-        UOp(Op.STACK, *(UOp(Op.INDEX, each, index_const(e)) for each in products))
-        for e in range(u.shape[0])
-    )
+    elements = (UOp(Op.STACK, *(element(each, e) for each in products)) for e in range(u.shape[0]))
     return UOp(Op.STACK, *(shaped(vector, shape) for vector in elements))
 
 
@@ -187,9 +184,8 @@ def _fragment_at(f: UOp, position: Sequence[int]) -> UOp:
     own = f.shape[1:]
     if not own:
         return f
-    numbers = (p if n != 1 else 0 for p, n in zip(position, own, strict=True))
-    at = [index_const(p) for p in numbers]
-    return UOp(Op.STACK, *(UOp(Op.INDEX, f, index_const(e), *at) for e in range(f.shape[0])))
+    at = [p if n != 1 else 0 for p, n in zip(position, own, strict=True)]
+    return UOp(Op.STACK, *(element(f, e, *at) for e in range(f.shape[0])))
 
 
 def _is_wide(values: Iterable[UOp]) -> bool:

@@ -9,13 +9,7 @@ from collections.abc import Callable, Mapping
 
 from uop.compiler.runtime.opencl import open_opencl
 from uop.compiler.targets.c import CTarget
-from uop.compiler.targets.cstyle import (
-    Dialect,
-    Operation,
-    VectorSpelling,
-    literal,
-    storage,
-)
+from uop.compiler.targets.cstyle import Dialect, Operation, VectorSpelling, literal, storage
 from uop.compiler.targets.prelude import SMALL, of_small
 from uop.compiler.targets.target import Vectors
 from uop.spec.args import AddrSpace

@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-from uop.compiler.validity import identity
+from uop.compiler.build import identity
 from uop.interpreter.numeric.storage import Array, constant, np_dtype
 from uop.spec.args import ConstArg, arg_of
 from uop.spec.dtype import DType, dtypes

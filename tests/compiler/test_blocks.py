@@ -10,11 +10,11 @@ from graphs import SLOW, Draw, Inputs, agree, contents, demanded
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from uop.compiler.build import identity
 from uop.compiler.pipeline import compile
 from uop.compiler.runtime.opencl import OpenCLDevice
 from uop.compiler.stages.rangeify import blocks
 from uop.compiler.timing import cost_of
-from uop.compiler.validity import identity
 from uop.spec.args import PadArg, PadFill
 from uop.spec.dtype import DTYPES, Kind, dtypes
 from uop.spec.frontend.compositions import prefix_sum

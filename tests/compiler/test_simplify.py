@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.compiler.counters import PLACES, G, R, value
+from uop.compiler.build import FALSE
 from uop.compiler.rewriting.rewrite import Rule, RuleSet, rewrite
 from uop.compiler.rewriting.simplify import MOST_CONDITIONS, SIMPLIFY
-from uop.compiler.validity import FALSE
 from uop.spec.args import DTypeArg
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op

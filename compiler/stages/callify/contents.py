@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from uop.compiler.build import TRUE, along, bits_as, both, full, only_where, reshaped
 from uop.compiler.rewriting.rewrite import Fired, unobserved
-from uop.compiler.stages.rangeify.lower import bits_as, unsigned
-from uop.compiler.validity import TRUE, Masked, Validity, absent, along, both, full, only_where
+from uop.compiler.stages.rangeify.lower import unsigned
+from uop.compiler.validity import Masked, Validity, absent
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, GetTupleArg, ParamArg, ReduceArg, arg_of
 from uop.spec.conditions.labels import CALLIFY_TARGET
 from uop.spec.dtype import dtypes
@@ -392,6 +393,6 @@ def _gated(place: UOp, gate: UOp) -> UOp:
         own = range(at, at := at + len(i.shape))
         others = tuple(axis for axis in range(len(gate.shape)) if axis not in own)
         needed = UOp(Op.REDUCE, gate, arg=ReduceArg(Op.MAX, others)) if others else gate
-        needed = UOp(Op.RESHAPE, needed, dims(i.shape)) if needed.shape != i.shape else needed
+        needed = reshaped(needed, i.shape) if needed.shape != i.shape else needed
         indices.append(UOp(Op.WHERE, needed, i, full(const(0, i.dtype), i.shape)))
     return place.with_src([place.src[0], *indices])

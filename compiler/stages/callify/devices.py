@@ -13,6 +13,7 @@ from dataclasses import replace
 from math import gcd
 from typing import cast
 
+from uop.compiler.build import reshaped
 from uop.compiler.stages.callify.contents import TEMPORARY
 from uop.spec.args import BufferArg, LoadArg, ParamArg, PermuteArg, ReduceArg, arg_of
 from uop.spec.conditions.clauses import lacking
@@ -177,7 +178,7 @@ class _Parts:
             return _copied(self._done[u, first], name)
         parts = [_copied(self._computed(u, other), first) for other in places_of(u.device)]
         folded = UOp(Op.REDUCE, UOp(Op.STACK, *parts), arg=ReduceArg(op, (0,)))
-        return UOp(Op.RESHAPE, folded, dims(u.shape))
+        return reshaped(folded, u.shape)
 
     def _whole(self, u: UOp) -> UOp:
         """A result: joined on the first device, or where it is whole. On several devices that is
@@ -221,4 +222,4 @@ def _joined(parts: Sequence[UOp], axis: int) -> UOp:
     shape = parts[0].shape
     order = (*range(1, axis + 1), 0, *range(axis + 1, len(shape) + 1))
     moved = UOp(Op.PERMUTE, stacked, arg=PermuteArg(order))
-    return UOp(Op.RESHAPE, moved, dims((*shape[:axis], sum(sizes), *shape[axis + 1 :])))
+    return reshaped(moved, (*shape[:axis], sum(sizes), *shape[axis + 1 :]))

@@ -22,10 +22,7 @@ from uop.spec.args import AddrSpace, AxisType, RangeArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import accessed, base_of, kernels, over, slot_of
-from uop.spec.kernel.forms import (
-    closed_by,
-    open_ranges,
-)
+from uop.spec.kernel.forms import closed_by, open_ranges
 from uop.spec.kernel.loops import with_joined_loops
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
-from uop.compiler.loops import counting
+from uop.compiler.build import as_dtype, counting, element, identity, index
 from uop.compiler.rewriting.patterns import int_value
-from uop.compiler.validity import identity
 from uop.spec.args import DTypeArg, InsArg, RangeArg, ReduceArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
@@ -104,7 +103,7 @@ class _Flat(_Listing):
 
     def _copies(self, u: UOp, shape: Sizes) -> UOp:
         """A vector of copies of an element, for each of a shape; of the shape () the element."""
-        only = self._list(UOp(Op.INDEX, u, index_const(0))) if u.shape else u
+        only = self._list(element(u, 0)) if u.shape else u
         return self._list(UOp(Op.STACK, *[only] * _number(shape))) if shape else only
 
     def _place(self, u: UOp, shape: Sizes, src: Sequence[UOp]) -> UOp:
@@ -132,7 +131,7 @@ class _Flat(_Listing):
         """An index of any integer dtype as one of dtype index."""
         if i.dtype is dtypes.index:
             return i
-        return self._list(UOp(Op.CAST, i, arg=DTypeArg(dtypes.index)))
+        return self._list(as_dtype(i, dtypes.index))
 
     def _count(self, shape: Sizes) -> int | UOp:
         """The number of elements of a shape."""
@@ -221,7 +220,7 @@ class _Elements(_Listing):
             return self._folded(u)
         if u.op is Op.WMMA:
             whole = self._list(u.with_src([self._list(UOp(Op.STACK, *self.of[s])) for s in u.src]))
-            places = map(index_const, range(u.shape[0]))
+            places = map(index, range(u.shape[0]))
             return tuple(self._list(UOp(Op.INDEX, whole, self._list(k))) for k in places)
         if u.op is Op.GETADDR:
             # The address of several elements is that of the first one.
@@ -297,7 +296,7 @@ class _Elements(_Listing):
         if (position := int_value(at)) is not None:
             return elements[position]
         if at.dtype is not dtypes.index:
-            at = self._list(UOp(Op.CAST, at, arg=DTypeArg(dtypes.index)))
+            at = self._list(as_dtype(at, dtypes.index))
         result = elements[-1]
         for k in reversed(range(len(elements) - 1)):
             is_other = self._list(UOp(Op.CMPNE, at, self._list(index_const(k))))

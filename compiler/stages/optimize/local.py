@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from uop.compiler.build import ZERO, add, buffer, div, mod, mul
 from uop.compiler.loops import (
     FOLDED,
     ITEMS,
@@ -39,7 +40,7 @@ from uop.spec.args import AddrSpace, AxisType, BufferArg, arg_of
 from uop.spec.graph import base_of
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, dims, index_const
+from uop.spec.uop import UOp, dims
 from uop.spec.walk import rebuild
 
 WITHIN = (AxisType.UNROLL, AxisType.LOCAL, AxisType.UPCAST, AxisType.WARP)
@@ -95,13 +96,10 @@ class _Tile:
 
     def places(self, memory: UOp, digits: Iterable[UOp]) -> list[UOp]:
         """The place from which each of its LOADs reads."""
-        first = UOp(Op.MUL, self.fold, index_const(self.size))
-        position = UOp(Op.MUL, row_major(self.within, digits), index_const(len(self.loads)))
-        start = UOp(Op.ADD, first, position)
-        return [
-            UOp(Op.INDEX, memory, UOp(Op.ADD, start, index_const(k)))
-            for k in range(len(self.loads))
-        ]
+        first = mul(self.fold, self.size)
+        position = mul(row_major(self.within, digits), len(self.loads))
+        start = add(first, position)
+        return [UOp(Op.INDEX, memory, add(start, k)) for k in range(len(self.loads))]
 
     def in_memory_order(self) -> list[UOp]:
         """Its axes by the steps that the LOADs make along them, the smallest last. The lanes of a
@@ -174,7 +172,10 @@ class _Copies:
 
     def _copied(self, tiles: Sequence[_Tile], slot: int) -> dict[UOp, UOp]:
         """The LOADs of the tiles of one fold, after one barrier, by the LOADs that they replace."""
-        memories = [_memory(tile, slot + k) for k, tile in enumerate(tiles)]
+        memories = [
+            buffer(slot + k, t.loads[0].dtype, bound_of(t.fold) * t.size, AddrSpace.LOCAL)
+            for k, t in enumerate(tiles)
+        ]
         effects = [self._copy(t, m) for t, m in zip(tiles, memories, strict=True)]
         barrier = UOp(Op.BARRIER, *effects)
         new = {}
@@ -193,10 +194,10 @@ class _Copies:
         row = math.gcd(copies, ROW, bound_of(order[-1])) if is_row else 1
         along, turn = (self._upcast(n) for n in (row, copies // row))
         item = row_major(self.items, self.items)
-        number = UOp(Op.ADD, UOp(Op.MUL, turn, index_const(count_of(self.items))), item)
+        number = add(mul(turn, count_of(self.items)), item)
         counts = [*map(bound_of, order[:-1]), bound_of(order[-1]) // row]
         *found, last = _digits(number, counts)
-        found.append(UOp(Op.ADD, UOp(Op.MUL, last, index_const(row)), along))
+        found.append(add(mul(last, row), along))
         digits = dict(zip(order, found, strict=True))
         places = tile.places(memory, [digits[r] for r in tile.within])
         stores = [
@@ -207,9 +208,9 @@ class _Copies:
 
     def _upcast(self, count: int) -> UOp:
         if count == 1:
-            return index_const(0)
+            return ZERO
         self.fresh += 1
-        return ranged(index_const(count), self.fresh - 1, AxisType.UPCAST)
+        return ranged(count, self.fresh - 1, AxisType.UPCAST)
 
 
 def _only_loops(order: Sequence[UOp], inside: Mapping[UOp, frozenset[UOp]]) -> set[UOp]:
@@ -222,16 +223,11 @@ def _only_loops(order: Sequence[UOp], inside: Mapping[UOp, frozenset[UOp]]) -> s
     return found
 
 
-def _memory(tile: _Tile, slot: int) -> UOp:
-    arg = BufferArg(slot, tile.loads[0].dtype, None, AddrSpace.LOCAL)
-    return UOp(Op.BUFFER, dims((bound_of(tile.fold) * tile.size,)), arg=arg)
-
-
 def _digits(number: UOp, counts: Sequence[int]) -> list[UOp]:
     found = []
     for k, count in enumerate(counts):
-        quotient = UOp(Op.IDIV, number, index_const(math.prod(counts[k + 1 :])))
-        found.append(UOp(Op.MOD, quotient, index_const(count)))
+        quotient = div(number, math.prod(counts[k + 1 :]))
+        found.append(mod(quotient, count))
     return found
 
 
@@ -247,7 +243,7 @@ def in_two_parts(body: UOp) -> UOp:
         if fold is not None:
             count = 2 * memory.shape[0] // bound_of(fold)
             smaller[memory] = UOp(Op.BUFFER, dims((count,)), arg=memory.arg)
-            turn = {fold: UOp(Op.MOD, fold, index_const(2))}
+            turn = {fold: mod(fold, 2)}
             turns |= {p: p.src[1].substitute(turn) for p in places}
     if not smaller:
         return body
@@ -282,14 +278,14 @@ def _fold_of(memory: UOp, places: Sequence[UOp], order: Sequence[UOp]) -> UOp | 
 
 def _is_in_part(index: UOp, fold: UOp, size: int) -> bool:
     """Whether an index is fold * size and 0 to size - 1 more."""
-    first = UOp(Op.MUL, fold, index_const(size))
+    first = mul(fold, size)
     nodes = index.toposort()
     through = [u for u in nodes if first in u.toposort() and u is not first]
     is_sum = all(u.op in (Op.ADD, Op.RESHAPE, Op.EXPAND) for u in through)
     uses = sum(s is first for u in nodes for s in u.src)
     if not is_sum or uses != 1 or any(fold in u.src and u is not first for u in nodes):
         return False
-    low, high = bounds(index.substitute({first: index_const(0)}))
+    low, high = bounds(index.substitute({first: ZERO}))
     return low >= 0 and high < size
 
 
@@ -361,8 +357,7 @@ def _repeated(order: Sequence[UOp], fresh: int) -> list[list[_Row]]:
 def _kept(rows: Sequence[_Row], slot: int, fresh: int) -> dict[UOp, UOp]:
     """The values of equal rows, read from where one more loop stores them."""
     first = rows[0]
-    arg = BufferArg(slot, first.value.dtype, None, AddrSpace.LOCAL)
-    memory = UOp(Op.BUFFER, dims((first.size,)), arg=arg)
+    memory = buffer(slot, first.value.dtype, first.size, AddrSpace.LOCAL)
     over = first.over(fresh)
     loops = tuple(over.values())
     place = UOp(Op.INDEX, memory, _position(first, loops))

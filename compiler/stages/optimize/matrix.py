@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from uop.compiler.build import add, div, element, mod, mul
 from uop.compiler.loops import (
     axes,
+    bound_of,
     grouped,
     id_of,
     in_loops,
@@ -18,13 +20,13 @@ from uop.compiler.loops import (
     type_of,
 )
 from uop.compiler.rewriting.patterns import int_value
-from uop.spec.args import AxisType, DTypeArg, ReduceArg, WmmaArg, arg_of
+from uop.spec.args import AxisType, ReduceArg, WmmaArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.codegen import WARP, fragment_shapes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
-from uop.spec.uop import UOp, const, index_const
+from uop.spec.uop import UOp, const
 
 WORD = 4
 """Bytes of a register, which holds neighbours along k."""
@@ -81,18 +83,19 @@ def onto(body: UOp, product: Product, arg: WmmaArg) -> UOp:
     """Tile the body: a warp for each tile of outputs, a loop over the tiles of k."""
     order = axes(body)
     fresh = 1 + max(map(id_of, order))
-    i, j, k = (_tiles(r, size, fresh + n) for n, (r, size) in enumerate(
-        ((product.i, arg.m), (product.j, arg.n), (product.k, arg.k))))  # fmt: skip
-    lane = ranged(index_const(WARP), fresh + 3, AxisType.WARP)
-    fold = _folded(product, arg, (i, j, k), lane)
+    sizes = {product.i: arg.m, product.j: arg.n, product.k: arg.k}
+    tiles = {
+        r: ranged(bound_of(r) // size, fresh + n, type_of(r))
+        for n, (r, size) in enumerate(sizes.items())
+    }
+    lane = ranged(WARP, fresh + 3, AxisType.WARP)
+    firsts = {r: mul(tile, sizes[r]) for r, tile in tiles.items()}
+    fold = _folded(product, arg, firsts, tiles[product.k], lane)
     (store,) = (u for u in body.toposort() if u.op is Op.STORE)
     stores = []
     for e in range(arg.m * arg.n // WARP):
-        row, column = place_in_rows(lane, e, 2)
-        new = {product.fold: UOp(Op.INDEX, fold, index_const(e)),
-               product.i: _within(i, arg.m, row), product.j: _within(j, arg.n, column)}  # fmt: skip
-        stores.append(store.substitute(new))
-    tiles = {product.i: i, product.j: j, product.k: k}
+        each = store.substitute({product.fold: element(fold, e)})
+        stores.append(_placed(each, (product.i, product.j), firsts, place_in_rows(lane, e, 2)))
     outputs = nest_of(body, product.i)
     effect = in_loops(grouped(stores), [*(tiles.get(r, r) for r in reversed(outputs)), lane])
     last = max(order.index(r) for r in outputs)
@@ -102,54 +105,45 @@ def onto(body: UOp, product: Product, arg: WmmaArg) -> UOp:
 
 def place_in_rows(lane: UOp, e: int, run: int) -> tuple[UOp, UOp]:
     """Row and column of element e of a lane in A, or with a run of 2 in acc."""
-    row = UOp(Op.ADD, UOp(Op.IDIV, lane, index_const(4)), index_const(8 * (e // run % 2)))
+    row = add(div(lane, 4), 8 * (e // run % 2))
     return row, _along(lane, e % run + 4 * run * (e // (2 * run)), run)
 
 
 def place_in_columns(lane: UOp, e: int, run: int) -> tuple[UOp, UOp]:
     """Row and column of element e of a lane in B."""
-    column = UOp(Op.IDIV, lane, index_const(4))
-    return _along(lane, e % run + 4 * run * (e // run), run), column
+    return _along(lane, e % run + 4 * run * (e // run), run), div(lane, 4)
 
 
 def _along(lane: UOp, offset: int, run: int) -> UOp:
-    first = UOp(Op.MUL, UOp(Op.MOD, lane, index_const(4)), index_const(run))
-    return UOp(Op.ADD, first, index_const(offset))
+    return add(mul(mod(lane, 4), run), offset)
 
 
-def _run(arg: WmmaArg) -> int:
-    return WORD // arg.dtype_in.itemsize
+def _placed(
+    u: UOp, axes: tuple[UOp, UOp], firsts: Mapping[UOp, UOp], place: tuple[UOp, UOp]
+) -> UOp:
+    """A node at a place of a tile, which starts at the first index along each axis."""
+    return u.substitute({r: add(firsts[r], at) for r, at in zip(axes, place, strict=True)})
 
 
 def _factor(u: UOp) -> UOp | None:
     """The operand of the CAST of a factor, if products of two are exact in the dtype of the sum."""
     if u.op is not Op.CAST or not u.src[0].dtype.is_float or not u.dtype.is_float:
         return None
-    is_exact = arg_of(u, DTypeArg).dtype.format.holds_products_of(u.src[0].dtype.format)
-    return u.src[0] if is_exact else None
+    return u.src[0] if u.dtype.format.holds_products_of(u.src[0].dtype.format) else None
 
 
-def _tiles(r: UOp, size: int, id: int) -> UOp:
-    return ranged(index_const(cast(int, int_value(r.src[0])) // size), id, type_of(r))
-
-
-def _within(tile: UOp, size: int, place: UOp) -> UOp:
-    return UOp(Op.ADD, UOp(Op.MUL, tile, index_const(size)), place)
-
-
-def _folded(product: Product, arg: WmmaArg, tiles: tuple[UOp, UOp, UOp], lane: UOp) -> UOp:
+def _folded(product: Product, arg: WmmaArg, firsts: Mapping[UOp, UOp], k: UOp, lane: UOp) -> UOp:
     """The tile of outputs as its fragments: WMMA summed over the tiles of k."""
-    i, j, k = tiles
-    shapes = cast("tuple[Shape, ...]", fragment_shapes(arg))
-    a, b = [], []
-    for e in range(shapes[0][0]):
-        row, along = place_in_rows(lane, e, _run(arg))
-        new = {product.i: _within(i, arg.m, row), product.k: _within(k, arg.k, along)}
-        a.append(product.a.substitute(new))
-    for e in range(shapes[1][0]):
-        along, column = place_in_columns(lane, e, _run(arg))
-        new = {product.j: _within(j, arg.n, column), product.k: _within(k, arg.k, along)}
-        b.append(product.b.substitute(new))
-    nothing = UOp(Op.STACK, *[const(0, arg.dtype_out)] * shapes[2][0])
+    (rows,), (columns,), (outputs,) = cast("tuple[Shape, ...]", fragment_shapes(arg))
+    run = WORD // arg.dtype_in.itemsize
+    a = (
+        _placed(product.a, (product.i, product.k), firsts, place_in_rows(lane, e, run))
+        for e in range(rows)
+    )
+    b = (
+        _placed(product.b, (product.k, product.j), firsts, place_in_columns(lane, e, run))
+        for e in range(columns)
+    )
+    nothing = UOp(Op.STACK, *[const(0, arg.dtype_out)] * outputs)
     part = UOp(Op.WMMA, UOp(Op.STACK, *a), UOp(Op.STACK, *b), nothing, arg=arg)
     return UOp(Op.REDUCE, part, k, arg=ReduceArg(Op.ADD))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from uop.compiler.build import add, mul, neutral, only_where
 from uop.compiler.loops import (
     FOLDED,
     ITEMS,
@@ -27,7 +28,6 @@ from uop.compiler.stages.optimize.local import COPY_TILE, KEEP_ROW, with_rows, w
 from uop.compiler.stages.optimize.matrix import instruction, onto, product_over
 from uop.compiler.stages.stage import Sequences, Stage
 from uop.compiler.targets.target import Target
-from uop.compiler.validity import neutral, only_where
 from uop.spec.args import AxisType, RangeArg, ReduceArg, arg_of
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import kernel_calls
@@ -140,9 +140,9 @@ def split(body: UOp, opt: Split, has_locals: bool) -> UOp:
     outer, inner = (rest, type_of(r)), (opt.factor, opt.target)
     if opt.side is Side.OUTER:
         outer, inner = inner, outer
-    o = ranged(index_const(outer[0]), fresh, outer[1])
-    i = ranged(index_const(inner[0]), fresh + 1, inner[1])
-    index = UOp(Op.ADD, UOp(Op.MUL, o, index_const(inner[0])), i)
+    o = ranged(outer[0], fresh, outer[1])
+    i = ranged(inner[0], fresh + 1, inner[1])
+    index = add(mul(o, inner[0]), i)
     order[opt.axis : opt.axis + 1] = [o, i]
     return numbered(rebuilt(body, {r: index}), order)
 
@@ -160,7 +160,7 @@ def pad(body: UOp, opt: PadTo) -> UOp:
     if longer == bound:
         return body
     gated = _gated(body, r, UOp(Op.CMPLT, r, index_const(bound)))
-    return rebuilt(gated, {r: ranged(index_const(longer), id_of(r), type_of(r))})
+    return rebuilt(gated, {r: ranged(longer, id_of(r), type_of(r))})
 
 
 def swap(body: UOp, opt: Swap) -> UOp:
@@ -207,11 +207,11 @@ def _gated(body: UOp, r: UOp, valid: UOp) -> UOp:
     ended = {v for u in order if u.op is Op.END and u.src[1] is r for v in u.src[0].toposort()}
 
     def gated(u: UOp, src: list[UOp]) -> UOp:
-        if u.op is Op.LOAD and r in inside[u]:
-            alt = src[1] if len(src) > 1 else const(0, u.dtype)
-            src = [src[0], alt, _both(valid, src[2:])]
-        elif u.op is Op.STORE and u in ended:
-            src = [*src[:2], _both(valid, src[2:])]
+        if (u.op is Op.LOAD and r in inside[u]) or (u.op is Op.STORE and u in ended):
+            value = src[1] if len(src) > 1 else const(0, u.dtype)
+            # Beyond the bound the old gate may be UNSPECIFIED.
+            gate = only_where(valid, src[2]) if len(src) > 2 else valid
+            src = [src[0], value, gate]
         elif u.op is Op.REDUCE and r in u.src[1:] and u.src[0].op is not Op.WMMA:
             # Beyond the bound the operands of a WMMA are the zeros of gated LOADs.
             nothing = neutral(arg_of(u, ReduceArg).op, u.dtype)
@@ -219,11 +219,6 @@ def _gated(body: UOp, r: UOp, valid: UOp) -> UOp:
         return u.with_src(src)
 
     return rebuild(body, gated)
-
-
-def _both(valid: UOp, gate: Sequence[UOp]) -> UOp:
-    """A gate for what is inside of a bound; beyond it the old gate may be UNSPECIFIED."""
-    return only_where(valid, gate[0]) if gate else valid
 
 
 def _axis(order: Sequence[UOp], axis: int, label: str, opt: Optimization) -> UOp:

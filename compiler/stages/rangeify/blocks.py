@@ -13,14 +13,13 @@ spec rejects.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from uop.compiler.build import TRUE, ZERO_FILL, expand, full, identity, reshaped
 from uop.compiler.loops import largest_divisor, linear_steps
 from uop.compiler.rewriting.rewrite import Fired, Rewriter, RuleSet, rewrites
 from uop.compiler.rewriting.simplify import SIMPLIFY, conjuncts, linear_form
 from uop.compiler.stages.rangeify.lower import Lowering
-from uop.compiler.validity import TRUE, ZERO_FILL, expand, full, identity
 from uop.spec.args import AxisType, FlipArg, PermuteArg, ReduceArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.ops.names import Op
@@ -58,15 +57,15 @@ def scan_in_blocks(u: UOp) -> UOp | None:
     op, (*rest, size) = arg_of(u, ReduceArg).op, scan.row.shape
     row = _flipped(scan.row) if scan.is_backward else scan.row
     count = -(-size // BLOCK)
-    blocks = _reshaped(_padded(row, op, 0, count * BLOCK), (*rest, count, BLOCK))
+    blocks = reshaped(_padded(row, op, 0, count * BLOCK), (*rest, count, BLOCK))
     totals = UOp(Op.REDUCE, blocks, arg=ReduceArg(op, (len(rest) + 1,)))
-    before = _start(_padded(_reshaped(totals, (*rest, count)), op, 1, count + 1), count)
-    before = _reshaped(_square(before, op), (*rest, count, 1))
+    before = _start(_padded(reshaped(totals, (*rest, count)), op, 1, count + 1), count)
+    before = reshaped(_square(before, op), (*rest, count, 1))
     joined = UOp(op, expand(before, blocks.shape), _square(blocks, op))
-    result = _start(_reshaped(joined, (*rest, count * BLOCK)), size)
+    result = _start(reshaped(joined, (*rest, count * BLOCK)), size)
     result = _flipped(result) if scan.is_backward else result
     back = tuple(scan.order.index(k) for k in range(len(scan.order)))
-    return UOp(Op.PERMUTE, _reshaped(result, (*rest, size, 1)), arg=PermuteArg(back))
+    return UOp(Op.PERMUTE, reshaped(result, (*rest, size, 1)), arg=PermuteArg(back))
 
 
 @rewrites(Op.REDUCE)
@@ -81,8 +80,8 @@ def fold_in_parts(u: UOp) -> UOp | None:
         if 2 * parts >= most:
             sizes = (*shape[:axis], parts, shape[axis] // parts, *shape[axis + 1 :])
             within = tuple(k + (k >= axis) for k in arg.axes)
-            folds = UOp(Op.REDUCE, _reshaped(source, sizes), arg=ReduceArg(arg.op, within))
-            return _reshaped(UOp(Op.REDUCE, folds, arg=ReduceArg(arg.op, (axis,))), u.shape)
+            folds = UOp(Op.REDUCE, reshaped(source, sizes), arg=ReduceArg(arg.op, within))
+            return reshaped(UOp(Op.REDUCE, folds, arg=ReduceArg(arg.op, (axis,))), u.shape)
     return None
 
 
@@ -155,7 +154,7 @@ def _scan(u: UOp) -> _Scan | None:
             rest = [d for d in range(len(shape)) if d not in (k, axis)]
             row = window(source, k, whole, 1)
             row = UOp(Op.PERMUTE, row, arg=PermuteArg((*rest, k, axis)))
-            row = _reshaped(row, (*(shape[d] for d in rest), shape[axis]))
+            row = reshaped(row, (*(shape[d] for d in rest), shape[axis]))
             return _Scan(row, whole == 0, (*rest, k, axis))
     return None
 
@@ -223,24 +222,20 @@ def _square(row: UOp, op: Op) -> UOp:
     """The scan of a row, as a fold of its square."""
     *rest, size = row.shape
     shape = (*rest, size, size)
-    wide = expand(_reshaped(row, (*rest, 1, size)), shape)
+    wide = expand(reshaped(row, (*rest, 1, size)), shape)
     chosen = UOp(
         Op.WHERE, expand(_lower_half(size), shape), wide, full(identity(op, row.dtype), shape)
     )
-    return _reshaped(UOp(Op.REDUCE, chosen, arg=ReduceArg(op, (len(shape) - 1,))), row.shape)
+    return reshaped(UOp(Op.REDUCE, chosen, arg=ReduceArg(op, (len(shape) - 1,))), row.shape)
 
 
 def _lower_half(size: int) -> UOp:
     """Whether j <= i, for each i and j: rows that are windows, each one element later."""
     long = 2 * size - 1
     steps = UOp(Op.PAD, full(TRUE, (size,)), dims((size - 1,)), dims((long,)), arg=ZERO_FILL)
-    rows = _reshaped(expand(steps, (size + 1, long)), ((size + 1) * long,))
-    windows = _reshaped(_start(rows, 2 * size * size), (size, 2 * size))
+    rows = reshaped(expand(steps, (size + 1, long)), ((size + 1) * long,))
+    windows = reshaped(_start(rows, 2 * size * size), (size, 2 * size))
     return _flipped(_start(windows, size))
-
-
-def _reshaped(u: UOp, shape: Sequence[int]) -> UOp:
-    return UOp(Op.RESHAPE, u, dims(shape))
 
 
 def _flipped(u: UOp) -> UOp:

@@ -7,14 +7,12 @@ from collections.abc import Callable, Generator, Mapping
 from functools import partial, reduce
 from typing import NamedTuple, cast
 
-from uop.compiler.loops import ONE, ZERO
+from uop.compiler.build import ONE, ZERO, as_dtype, bits_as, identity, only_where
 from uop.compiler.rewriting.patterns import int_value, truth
 from uop.compiler.rewriting.rewrite import Fired, Rewriter, unobserved
-from uop.compiler.validity import identity, only_where
 from uop.spec.args import (
     AddrSpace,
     AxisType,
-    DTypeArg,
     FlipArg,
     ParamArg,
     PermuteArg,
@@ -220,8 +218,7 @@ class Lowering:
         at, used = [], 0
         for i in indices:
             value = yield Element(i, e.at[used : used + len(i.shape)], e.gate)
-            if value.dtype is not dtypes.index:
-                value = UOp(Op.CAST, value, arg=DTypeArg(dtypes.index))
+            value = as_dtype(value, dtypes.index)
             if e.gate is not None and value.op is not Op.CONST:
                 value = UOp(Op.WHERE, e.gate, value, ZERO)
             at.append(self.simplify(value))
@@ -263,7 +260,7 @@ class Lowering:
         old, new = e.tensor.src[0].dtype, e.tensor.dtype
         if old.itemsize == new.itemsize:
             value = yield Element(e.tensor.src[0], e.at, e.gate)
-            return UOp(Op.BITCAST, value, arg=DTypeArg(new))
+            return UOp(Op.BITCAST, value, arg=e.tensor.arg)
         return (yield from (self._bytes_out if old.itemsize > new.itemsize else self._bytes_in)(e))
 
     def address_in_memory(self, e: Element) -> Steps:
@@ -295,7 +292,7 @@ class Lowering:
         address = UOp(Op.GETADDR, UOp(Op.INDEX, memory, flat), arg=e.tensor.arg)
         if byte is ZERO:
             return address
-        return UOp(Op.ADD, address, UOp(Op.CAST, byte, arg=DTypeArg(address.dtype)))
+        return UOp(Op.ADD, address, as_dtype(byte, address.dtype))
 
     def _bytes_out(self, e: Element) -> Steps:
         """BITCAST to a smaller dtype: a part of the bits of an element, little-endian."""
@@ -305,8 +302,8 @@ class Lowering:
         at = (*e.at[:-1], self.alu(Op.IDIV, e.at[-1], ratio))
         value = yield Element(source, at, e.gate)
         part = self.alu(Op.MUL, self.alu(Op.MOD, e.at[-1], ratio), index_const(narrow.bits))
-        shifted = UOp(Op.SHR, bits_as(value, wide), UOp(Op.CAST, part, arg=DTypeArg(wide)))
-        return bits_as(UOp(Op.CAST, shifted, arg=DTypeArg(narrow)), new)
+        shifted = UOp(Op.SHR, bits_as(value, wide), as_dtype(part, wide))
+        return bits_as(as_dtype(shifted, narrow), new)
 
     def _bytes_in(self, e: Element) -> Steps:
         """BITCAST to a wider dtype: the bits of several elements, little-endian."""
@@ -318,7 +315,7 @@ class Lowering:
         for k in range(ratio):
             at = (*e.at[:-1], self.alu(Op.ADD, first, index_const(k)))
             value = yield Element(source, at, e.gate)
-            part = UOp(Op.CAST, bits_as(value, narrow), arg=DTypeArg(wide))
+            part = as_dtype(bits_as(value, narrow), wide)
             parts.append(UOp(Op.SHL, part, const(k * narrow.bits, wide)) if k else part)
         return bits_as(reduce(partial(UOp, Op.OR), parts), new)
 
@@ -409,11 +406,6 @@ def broadcast_index(at: Index, shape: Sizes) -> Index:
     if 1 not in shape:
         return aligned
     return tuple(ZERO if dim == 1 else i for i, dim in zip(aligned, shape, strict=True))
-
-
-def bits_as(value: UOp, dtype: DType) -> UOp:
-    """The bits of a value as a dtype of the same size."""
-    return value if value.dtype is dtype else UOp(Op.BITCAST, value, arg=DTypeArg(dtype))
 
 
 def unsigned(dtype: DType) -> DType:

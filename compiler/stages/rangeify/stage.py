@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from uop.compiler.loops import ZERO, grouped, in_loops
+from uop.compiler.build import ZERO
+from uop.compiler.loops import grouped, in_loops
 from uop.compiler.rewriting.rewrite import Fired, Rewriter, unobserved
 from uop.compiler.rewriting.simplify import SIMPLIFY
 from uop.compiler.stages.callify.contents import TEMPORARY
@@ -19,15 +20,7 @@ from uop.compiler.stages.rangeify.lower import LOWER, Lowering
 from uop.compiler.stages.rangeify.split import Kernel, split
 from uop.compiler.stages.stage import Stage
 from uop.compiler.validity import Validity
-from uop.spec.args import (
-    AxisType,
-    BufferArg,
-    Device,
-    GetTupleArg,
-    ParamArg,
-    PermuteArg,
-    arg_of,
-)
+from uop.spec.args import AxisType, BufferArg, Device, GetTupleArg, ParamArg, PermuteArg, arg_of
 from uop.spec.graph import LEAVES, base_of, outside, replaced, slot_of, written_by
 from uop.spec.kernel.forms import RANGED
 from uop.spec.ops.names import Op

@@ -6,26 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from uop.compiler.loops import (
-    FOLDED,
-    ITEMS,
-    axes,
-    counting,
-    id_of,
-    ranged,
-    rebuilt,
-    type_of,
-)
+from uop.compiler.build import FALSE, ONE, add, buffer, counting, div, mod, mul, sub
+from uop.compiler.loops import FOLDED, ITEMS, axes, id_of, ranged, rebuilt, type_of
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.stages.expand import flat, shaped
-from uop.compiler.validity import FALSE
-from uop.spec.args import AddrSpace, AxisType, BufferArg, ReduceArg, SpecialArg, arg_of
+from uop.spec.args import AddrSpace, AxisType, ReduceArg, SpecialArg, arg_of
 from uop.spec.errors import UnsupportedError
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size
 from uop.spec.registry import Shape
-from uop.spec.uop import UOp, dims, index_const
+from uop.spec.uop import UOp, index_const
 from uop.spec.walk import rebuild
 
 GROUPS = (AxisType.GLOBAL, AxisType.THREAD)
@@ -57,10 +48,10 @@ def launched(body: UOp, warp: int) -> UOp:
         sharing = _sharing(folds)
         item = _special("lidx0", math.prod(map(_bound, inner)) * sharing)
         body = _through_memory(body, folds, item, shared, warp) if folds else body
-        within = UOp(Op.MOD, item, index_const(sharing))
+        within = mod(item, sharing)
         for each in (*map(_shared, folds), *([r] for r in shared)):
             new |= _digits(within, each)
-        new |= _digits(UOp(Op.IDIV, item, index_const(sharing)), inner)
+        new |= _digits(div(item, sharing), inner)
     return _replaced(body, new) if new else body
 
 
@@ -115,7 +106,7 @@ def _through_memory(
     if not sharing:
         raise UnsupportedError("a fold shared by no work items")
     fresh = 1 + max(map(id_of, axes(body)))
-    is_first = UOp(Op.CMPLT, UOp(Op.MOD, item, index_const(sharing)), index_const(1))
+    is_first = UOp(Op.CMPLT, mod(item, sharing), ONE)
 
     def combined(u: UOp, src: list[UOp]) -> UOp:
         if u in folds:
@@ -166,19 +157,19 @@ class _Sharing:
         """
         shape, op = self.fold.shape, arg_of(self.fold, ReduceArg).op
         size = _bound(self.item)
-        arg = BufferArg(self.slot, self.fold.dtype, None, AddrSpace.LOCAL)
-        memory = UOp(Op.BUFFER, dims((2 * size * math.prod(shape),)), arg=arg)
+        count = 2 * size * math.prod(shape)
+        memory = buffer(self.slot, self.fold.dtype, count, AddrSpace.LOCAL)
         step, part = 1, 0
         while step < self.count:
-            own = UOp(Op.ADD, self.item, index_const(part * size))
+            own = add(self.item, part * size)
             effect = UOp(Op.STORE, _row(memory, own, shape), flat(total, shape))
             rest = self.count // step
             is_near = rest % 2 == 0 and 2 * step <= self.warp
             barrier = UOp(Op.BARRIER, effect, tag=IN_WARP if is_near else None)
             after = UOp(Op.AFTER, memory, barrier)
-            loop = ranged(index_const(rest), self.loop, AxisType.REDUCE)
+            loop = ranged(rest, self.loop, AxisType.REDUCE)
             away = self._across(step) if rest % 2 == 0 else self._among(step, loop)
-            place = _row(after, UOp(Op.ADD, own, away), shape)
+            place = _row(after, add(own, away), shape)
             found = shaped(UOp(Op.LOAD, place), shape)
             if rest % 2 == 0:
                 total, step = UOp(op, total, found), 2 * step
@@ -189,14 +180,14 @@ class _Sharing:
 
     def _across(self, step: int) -> UOp:
         """How far away the item is whose number differs in the bit of a step."""
-        bit = UOp(Op.MOD, UOp(Op.IDIV, self.item, index_const(step)), index_const(2))
-        return UOp(Op.SUB, index_const(step), UOp(Op.MUL, bit, index_const(2 * step)))
+        bit = mod(div(self.item, step), 2)
+        return sub(step, mul(bit, 2 * step))
 
     def _among(self, step: int, loop: UOp) -> UOp:
         """How far away the items are that have the same place in their run of so many."""
-        within = UOp(Op.MOD, self.item, index_const(self.count))
-        own = UOp(Op.IDIV, within, index_const(step))
-        return UOp(Op.MUL, UOp(Op.SUB, loop, own), index_const(step))
+        within = mod(self.item, self.count)
+        own = div(within, step)
+        return mul(sub(loop, own), step)
 
 
 def _row(memory: UOp, number: UOp, shape: Shape) -> UOp:
@@ -204,8 +195,8 @@ def _row(memory: UOp, number: UOp, shape: Shape) -> UOp:
     if not shape:
         return UOp(Op.INDEX, memory, number)
     count = math.prod(shape)
-    first = UOp(Op.MUL, number, index_const(count))
-    return UOp(Op.INDEX, memory, UOp(Op.ADD, first, counting(count)))
+    first = mul(number, count)
+    return UOp(Op.INDEX, memory, add(first, counting(count)))
 
 
 def _never(body: UOp, ranges: Sequence[UOp]) -> UOp:
@@ -222,10 +213,10 @@ def _digits(number: UOp, ranges: Sequence[UOp]) -> dict[UOp, UOp]:
     """Each RANGE as a digit of a number, the last one the lowest."""
     digits: dict[UOp, UOp] = {}
     for k, r in enumerate(ranges):
-        quotient = UOp(Op.IDIV, number, _product(ranges[k + 1 :]))
+        quotient = div(number, _product(ranges[k + 1 :]))
         # The simplifier sees that the first digit is the whole quotient only if it is a number.
         is_whole = not k and int_value(r.src[0]) is None
-        digits[r] = quotient if is_whole else UOp(Op.MOD, quotient, r.src[0])
+        digits[r] = quotient if is_whole else mod(quotient, r.src[0])
     return digits
 
 
@@ -237,7 +228,7 @@ def _product(ranges: Sequence[UOp]) -> UOp:
         if int_value(bound) is None:
             if not is_size(bound):
                 raise UnsupportedError("select: a parallel RANGE whose bound is no size")
-            total = UOp(Op.MUL, total, bound)
+            total = mul(total, bound)
     return total
 
 

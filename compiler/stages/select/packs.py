@@ -12,11 +12,10 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
-from uop.compiler.loops import ZERO
+from uop.compiler.build import ZERO, add, identity, index
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.rewrite import Rewriter
 from uop.compiler.rewriting.simplify import fits, linear_form
-from uop.compiler.validity import identity
 from uop.spec.args import ReduceArg, WmmaArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
@@ -24,7 +23,7 @@ from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable
 from uop.spec.registry import Shape
-from uop.spec.uop import UOp, index_const
+from uop.spec.uop import UOp
 
 
 def product_at(value: UOp, at: Position) -> tuple[UOp, Position]:
@@ -241,8 +240,7 @@ def _sum(u: UOp) -> _Sum:
 def _whole(x: _Sum) -> UOp:
     if not x.offset:
         return x.base
-    offset = index_const(x.offset)
-    return offset if x.base is ZERO else UOp(Op.ADD, x.base, offset)
+    return index(x.offset) if x.base is ZERO else add(x.base, x.offset)
 
 
 def _offset(u: UOp, src: Sequence[_Sum]) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from uop.compiler.loops import counting
+from uop.compiler.build import as_dtype, counting
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.rewrite import Fired, Rewriter, Rule, RuleSet, rewrites, unobserved
 from uop.compiler.rewriting.simplify import SIMPLIFY
@@ -18,7 +18,7 @@ from uop.compiler.stages.select.launch import launched
 from uop.compiler.stages.select.vectors import in_vectors, with_neighbours
 from uop.compiler.stages.stage import Stage
 from uop.compiler.targets.target import COPIES, Target
-from uop.spec.args import AddrSpace, DTypeArg
+from uop.spec.args import AddrSpace
 from uop.spec.errors import IncompleteError
 from uop.spec.graph import kernels
 from uop.spec.kernel.forms import ELEMENTWISE, SELECTED, BodyNodes, Form, Invariant
@@ -124,14 +124,9 @@ def rules_for(target: Target) -> RuleSet:
         """Arithmetic on an emulated dtype: widen, compute, round back, at every node."""
         if all(target.computes_as(s.dtype) is s.dtype for s in u.src):
             return None
-        wide = [
-            UOp(Op.CAST, s, arg=DTypeArg(target.computes_as(s.dtype)))
-            if target.computes_as(s.dtype) is not s.dtype
-            else s
-            for s in u.src
-        ]
+        wide = (as_dtype(s, target.computes_as(s.dtype)) for s in u.src)
         result = UOp(u.op, *wide, arg=u.arg)
-        return result if result.dtype is u.dtype else UOp(Op.CAST, result, arg=DTypeArg(u.dtype))
+        return as_dtype(result, u.dtype)
 
     rules: list[Rule] = [decompose, emulate] if lacking else [emulate]
     return RuleSet(*rules) + SIMPLIFY

@@ -17,7 +17,8 @@ from functools import reduce
 from itertools import product
 from typing import cast
 
-from uop.compiler.loops import counting, grouped, id_of, in_loops
+from uop.compiler.build import ZERO, add, buffer, counting, element, identity
+from uop.compiler.loops import grouped, id_of, in_loops
 from uop.compiler.rewriting.rewrite import Rewriter
 from uop.compiler.rewriting.simplify import linear_form
 from uop.compiler.stages.select.packs import (
@@ -39,14 +40,13 @@ from uop.compiler.stages.select.packs import (
     source,
 )
 from uop.compiler.targets.target import Target
-from uop.compiler.validity import identity
-from uop.spec.args import AddrSpace, BufferArg, ReduceArg, arg_of
+from uop.spec.args import AddrSpace, ReduceArg, arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.graph import LEAVES, base_of
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
-from uop.spec.uop import UOp, dims, index_const
+from uop.spec.uop import UOp
 from uop.spec.walk import rebuild
 
 
@@ -71,7 +71,7 @@ def _filled(value: UOp, width: int) -> UOp:
 def _elements(value: UOp) -> list[UOp]:
     if not value.shape:
         return [value]
-    return [UOp(Op.INDEX, value, index_const(k)) for k in range(value.shape[0])]
+    return [element(value, k) for k in range(value.shape[0])]
 
 
 def _chain(op: Op, values: Sequence[UOp]) -> UOp:
@@ -291,8 +291,7 @@ class _Parts:
         if (at,) not in own:
             pack = next(g for g in own if at in g)
             vector = own[pack]
-            place = index_const(pack.index(at))
-            own[(at,)] = UOp(Op.INDEX, vector, place) if vector.shape else vector
+            own[(at,)] = element(vector, pack.index(at)) if vector.shape else vector
         return own[(at,)]
 
     def _whole(self, u: UOp) -> UOp:
@@ -310,7 +309,7 @@ class _Parts:
     def _access(self, u: UOp, pack: Pack) -> UOp:
         place, width = u.src[0], len(pack)
         index = self._one(place.src[1], pack[0])
-        at = UOp(Op.ADD, index, counting(width)) if width > 1 else index
+        at = add(index, counting(width)) if width > 1 else index
         src = [UOp(Op.INDEX, self._one(place.src[0], ()), at)]
         src += [_filled(self._vector(s, pack), width) for s in u.src[1:]]
         return self.simplify(u.with_src(src))
@@ -366,10 +365,9 @@ class _Parts:
 
     def _register(self, dtype: DType, width: int) -> UOp:
         """The place of a new register."""
-        arg = BufferArg(self.registers, dtype, None, AddrSpace.REG)
+        memory = buffer(self.registers, dtype, width, AddrSpace.REG)
         self.registers += 1
-        memory = UOp(Op.BUFFER, dims((width,)), arg=arg)
-        return UOp(Op.INDEX, memory, counting(width) if width > 1 else index_const(0))
+        return UOp(Op.INDEX, memory, counting(width) if width > 1 else ZERO)
 
 
 def _is_wide_place(u: UOp) -> bool:
@@ -407,7 +405,7 @@ def with_neighbours(body: UOp, target: Target) -> UOp:
     def at_once(u: UOp, src: list[UOp]) -> UOp:
         if u in first:
             accesses, k = first[u]
-            return UOp(Op.INDEX, _at_once(accesses, new), index_const(k))
+            return element(_at_once(accesses, new), k)
         if u in groups:
             return grouped([_at_once(e, new) if len(e) > 1 else new[e[0]] for e in groups[u]])
         return _whole(u.with_src(src))
@@ -478,7 +476,7 @@ def _at_once(accesses: Sequence[UOp], new: Mapping[UOp, UOp]) -> UOp:
     """One access at the places of several, with a vector of each of their operands."""
     first, *_ = accesses
     memory, index = (new[s] for s in first.src[0].src)
-    place = UOp(Op.INDEX, memory, UOp(Op.ADD, index, counting(len(accesses))))
+    place = UOp(Op.INDEX, memory, add(index, counting(len(accesses))))
     columns = zip(*(u.src[1:] for u in accesses), strict=True)
     operands = (_whole(UOp(Op.STACK, *map(new.__getitem__, column))) for column in columns)
     return first.with_src([place, *operands])
@@ -489,6 +487,6 @@ def _whole(u: UOp) -> UOp:
     if u.op is not Op.STACK or not u.src or u.src[0].op is not Op.INDEX:
         return u
     vector = u.src[0].src[0]
-    elements = [UOp(Op.INDEX, vector, index_const(k)) for k in range(len(u.src))]
+    elements = [element(vector, k) for k in range(len(u.src))]
     is_all = vector.addrspace is None and vector.shape == u.shape and elements == list(u.src)
     return vector if is_all else u
