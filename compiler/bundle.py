@@ -49,16 +49,19 @@ def run_many(jobs: Sequence[Job], device: Device | None = None) -> list[RunResul
     """
     outcomes: dict[int, RunResults] = {}
     for number, job in enumerate(jobs):
-        if job.program.executable.has_variables:
+        program = job.program.executable
+        if program.has_variables:
             outcomes[number] = _alone(job, device)
             continue
         try:
             for inputs in job.inputs:
-                job.program.executable.check_inputs(inputs)
-            _check_kernels(job.program.executable)
+                program.check_inputs(inputs)
+            # What keeps a kernel from being rendered, so that the other jobs have their source.
+            if isinstance(program.target, CTarget):
+                for linear, name in program.names.items():
+                    program.target.check(linear, name)
         except UopError as error:
             outcomes[number] = error
-        program = job.program.executable
         if not job.inputs:
             outcomes.setdefault(number, [])
         elif not (isinstance(program.target, CTarget) and program.is_one_source):
@@ -67,13 +70,6 @@ def run_many(jobs: Sequence[Job], device: Device | None = None) -> list[RunResul
     for chosen in _sources(jobs, fitting):
         outcomes.update(_bisected(jobs, chosen, device))
     return [outcomes[number] for number in range(len(jobs))]
-
-
-def _check_kernels(program: Executable) -> None:
-    """Raise what keeps a kernel from being rendered, so that the other jobs have their source."""
-    if isinstance(program.target, CTarget):
-        for linear, name in program.names.items():
-            program.target.check(linear, name)
 
 
 def _alone(job: Job, device: Device | None) -> RunResults:

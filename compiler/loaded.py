@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
-from types import TracebackType
 from typing import Any, cast
 
 import numpy as np
@@ -215,12 +214,7 @@ class Loaded:
     def __enter__(self) -> Loaded:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def prepare(self, inputs: Given) -> Prepared:
@@ -260,12 +254,7 @@ class Loaded:
         return prepared
 
     def _held(
-        self,
-        number: int,
-        u: UOp,
-        bound: Executable,
-        given: Given,
-        results: dict[int, DeviceArray],
+        self, number: int, u: UOp, bound: Executable, given: Given, results: dict[int, DeviceArray]
     ) -> Memory:
         """The memory of a buffer with its initial contents; enters that of a result."""
         device = self.devices[bound.places[number]]
@@ -302,13 +291,8 @@ class Loaded:
                 device.write(block.memory, data)
         else:
             block = _allocated(u, data, device)
-        return DeviceArray(
-            device,
-            np_dtype(u.dtype),
-            tuple(map(int, u.shape)),
-            block.memory,
-            partial(self._returned, block),
-        )
+        shape, release = tuple(map(int, u.shape)), partial(self._returned, block)
+        return DeviceArray(device, np_dtype(u.dtype), shape, block.memory, release)
 
     def _returned(self, block: Block, _: Memory) -> None:
         if self.is_closed:

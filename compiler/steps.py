@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from uop.compiler.execute import CopyStep, Executable, HostStep, KernelRun
+from uop.compiler.execute import Array, CopyStep, Executable, HostStep, KernelRun
 from uop.compiler.rewriting.fold import values_of
 from uop.compiler.runtime.binary import Binary
 from uop.compiler.stages.render.grid import IN_GROUP, OVER_ALL, name_of, specials
@@ -152,9 +151,6 @@ def _host_step(body: UOp, buffers: tuple[int, ...]) -> HostStep:
     numbers = tuple(constant(arg_of(u, ConstArg).bits, u.dtype) for u in body.src)
     function = function_named(arg_of(body, CustomFunctionArg).name, len(buffers), len(numbers))
     return HostStep(function, numbers, buffers)
-
-
-Array = NDArray[Any]
 
 
 LAUNCHED = (*reversed(OVER_ALL), *reversed(IN_GROUP))

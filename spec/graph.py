@@ -84,6 +84,11 @@ def kernels(root: UOp) -> list[UOp]:
     return list(dict.fromkeys(call.src[0] for call in kernel_calls(root)))
 
 
+def with_kernels(root: UOp, rewritten: Callable[[UOp], UOp]) -> UOp:
+    """A program with each of its kernels rewritten."""
+    return root.substitute({body: rewritten(body) for body in kernels(root)})
+
+
 def leaves(root: UOp) -> list[UOp]:
     """The PARAMs and BUFFERs of a program."""
     return [u for u in outside(root) if u.op in LEAVES]

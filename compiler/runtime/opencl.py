@@ -51,8 +51,7 @@ def open_opencl(place: str = "") -> OpenCLDevice:
     cl = _pyopencl()
     found = choose(place)
     seen = found.seen
-    with alone(found.driver):
-        platforms = _platforms(cl)
+    platforms = _platforms(cl, found.driver)
     for each in platforms:
         if (each.name, each.version) == (seen.platform, seen.version):
             return OpenCLDevice.of(cl, each.get_devices()[seen.device])
@@ -65,9 +64,7 @@ def open_opencl(place: str = "") -> OpenCLDevice:
 def open_driver(driver: Driver) -> OpenCLDevice:
     """Open the first device of a driver, which may crash the process."""
     cl = _pyopencl()
-    with alone(driver):
-        platforms = _platforms(cl)
-    for device in (device for each in platforms for device in each.get_devices()):
+    for device in (d for each in _platforms(cl, driver) for d in each.get_devices()):
         return OpenCLDevice.of(cl, device)
     raise UnsupportedError(f"{driver.source}: {_why_none(driver)}")
 
@@ -83,23 +80,23 @@ def _pyopencl() -> Any:
     return require("pyopencl", "opencl")
 
 
-def _platforms(cl: Any) -> list[Any]:
-    try:
-        return list(cl.get_platforms())
-    except cl.Error:
-        # The loader reports a machine without platforms in this way.
-        return []
+def _platforms(cl: Any, driver: Driver) -> list[Any]:
+    """The platforms of a driver, if it is the one that this process opens."""
+    with alone(driver):
+        try:
+            return list(cl.get_platforms())
+        except cl.Error:
+            # The loader reports a machine without platforms in this way.
+            return []
 
 
 def _try(library: str) -> dict[str, Any]:
     """Open a driver; return its devices or the failure, in the JSON form of `trials.Trial`."""
     driver = Driver(library, library)
     cl = _pyopencl()
-    with alone(driver):
-        platforms = _platforms(cl)
     seen = [
         asdict(_see(cl, each, number, device))
-        for number, each in enumerate(platforms)
+        for number, each in enumerate(_platforms(cl, driver))
         for device in range(len(each.get_devices()))
     ]
     return {"devices": seen, "failure": "" if seen else _why_none(driver)}

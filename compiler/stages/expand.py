@@ -11,20 +11,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import product
 from typing import cast
 
 from uop.compiler.build import ZERO, counting, element, identity, reshaped
 from uop.compiler.build import expand as broadcast
-from uop.compiler.loops import id_of, type_of
+from uop.compiler.loops import axes, type_of
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.rewrite import Fired, unobserved
 from uop.compiler.stages.stage import Stage
 from uop.spec.args import AxisType, ReduceArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import kernels
+from uop.spec.graph import with_kernels
 from uop.spec.kernel.forms import EXPANDED as FORM
 from uop.spec.kernel.forms import OPAQUE
 from uop.spec.ops.names import Op
@@ -47,12 +46,12 @@ MOST_ELEMENTS = 4096
 
 def expand(root: UOp, fired: Fired = unobserved) -> UOp:
     """Make axes of these loops in every kernel; UnsupportedError for too many elements."""
-    bodies: dict[UOp, UOp] = {}
-    for body in kernels(root):
-        order = body.toposort()
-        if wide := [u for u in order if u.op is Op.RANGE and type_of(u) in EXPANDED]:
-            bodies[body] = _Expansion(sorted(wide, key=id_of), fired).of(order)
-    return root.substitute(bodies) if bodies else root
+
+    def expanded(body: UOp) -> UOp:
+        wide = [r for r in axes(body) if type_of(r) in EXPANDED]
+        return _Expansion(wide, fired).of(body.toposort()) if wide else body
+
+    return with_kernels(root, expanded)
 
 
 def flat(u: UOp, shape: Shape) -> UOp:
@@ -67,22 +66,18 @@ def shaped(vector: UOp, shape: Shape, fragment: Shape = ()) -> UOp:
     return vector if vector.shape == to else reshaped(vector, to)
 
 
-@dataclass(slots=True)
 class _Expansion:
     """The nodes of one kernel, without its wide loops so far."""
 
-    wide: Sequence[UOp]
-    fired: Fired
-    new: dict[UOp, UOp] = field(default_factory=dict)
-    sizes: tuple[int, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        bounds = [int_value(r.src[0]) for r in self.wide]
-        for r, bound in zip(self.wide, bounds, strict=True):
-            if bound is None:
+    def __init__(self, wide: Sequence[UOp], fired: Fired) -> None:
+        self.wide, self.fired = wide, fired
+        self.new: dict[UOp, UOp] = {}
+        self.sizes: list[int] = []
+        for r in wide:
+            if (bound := int_value(r.src[0])) is None:
                 kind = type_of(r).name
                 raise UnsupportedError(f"expand: a RANGE of type {kind} without CONST bound")
-        self.sizes = tuple(bound for bound in bounds if bound is not None)
+            self.sizes.append(bound)
 
     def of(self, order: Sequence[UOp]) -> UOp:
         for u in order:
@@ -121,9 +116,8 @@ class _Expansion:
 
     def _along(self, axis: int) -> UOp:
         """The numbers of the iterations on their axis."""
-        count = self.sizes[axis]
-        shape = (*(1 for _ in self.sizes[:axis]), count, *(1 for _ in self.sizes[axis + 1 :]))
-        return shaped(counting(count), shape) if count != 1 else ZERO
+        shape = tuple(n if k == axis else 1 for k, n in enumerate(self.sizes))
+        return shaped(counting(shape[axis]), shape) if shape[axis] != 1 else ZERO
 
     def _index(self, place: UOp) -> UOp:
         """The index of a place that is accessed, or a value itself."""

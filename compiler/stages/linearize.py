@@ -5,7 +5,7 @@ from __future__ import annotations
 from uop.compiler.stages.entry.scalars import scalarize
 from uop.compiler.stages.stage import Stage
 from uop.spec.errors import PassError
-from uop.spec.graph import kernels
+from uop.spec.graph import with_kernels
 from uop.spec.kernel.forms import LINEARIZED, effects_of_loops, open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -13,12 +13,11 @@ from uop.spec.uop import UOp
 
 def linearize(root: UOp) -> UOp:
     """Make each SINK of a CALL a LINEAR; a LINEAR with vectors is rewritten to scalars."""
-    return root.substitute(
-        {
-            body: scalarize(body) if body.op is Op.LINEAR else UOp(Op.LINEAR, *instructions(body))
-            for body in kernels(root)
-        }
-    )
+    return with_kernels(root, _listed)
+
+
+def _listed(body: UOp) -> UOp:
+    return scalarize(body) if body.op is Op.LINEAR else UOp(Op.LINEAR, *instructions(body))
 
 
 def instructions(body: UOp) -> list[UOp]:

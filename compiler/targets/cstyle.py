@@ -176,13 +176,7 @@ def fits_int(*values: int) -> bool:
     return all(-(1 << 31) < v < (1 << 31) - (1 << 16) for v in values)
 
 
-_LETTER = {
-    Kind.BOOL: "u",
-    Kind.INT: "i",
-    Kind.UINT: "u",
-    Kind.FLOAT: "f",
-    Kind.INDEX: "i",
-}
+_LETTER = {Kind.BOOL: "u", Kind.INT: "i", Kind.UINT: "u", Kind.FLOAT: "f", Kind.INDEX: "i"}
 
 
 def _unsigned(dtype: DType) -> str:

@@ -9,14 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from uop.compiler.build import TRUE, along, bits_as, both, full, only_where, reshaped
 from uop.compiler.rewriting.rewrite import Fired, unobserved
 from uop.compiler.stages.rangeify.lower import unsigned
 from uop.compiler.validity import Masked, Validity, absent
-from uop.spec.args import AddrSpace, BufferArg, DTypeArg, GetTupleArg, ParamArg, ReduceArg, arg_of
+from uop.spec.args import (
+    AddrSpace,
+    BufferArg,
+    Device,
+    DTypeArg,
+    GetTupleArg,
+    ParamArg,
+    ReduceArg,
+    arg_of,
+)
 from uop.spec.conditions.labels import CALLIFY_TARGET
-from uop.spec.dtype import dtypes
+from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import (
     LEAVES,
@@ -35,6 +45,7 @@ from uop.spec.graph import (
 )
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable, variables_of
+from uop.spec.registry import Sizes
 from uop.spec.uop import UOp, const, dims
 from uop.spec.walk import outside_bodies, toposort
 
@@ -81,6 +92,10 @@ TEMPORARY = "temporary"
 """The tag of BUFFERs that pass values from one kernel to another."""
 
 
+def temporary(slot: int, dtype: DType, shape: Sizes, device: Device) -> UOp:
+    return UOp(Op.BUFFER, dims(shape), arg=BufferArg(slot, dtype, device), tag=TEMPORARY)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _State:
     """A version of a buffer, and the effects that have led to it."""
@@ -106,7 +121,7 @@ class Steps:
         self._tuples: dict[UOp, Sequence[UOp]] = {}
         self._crossing = _crossing(self._order)
         results = self._results()
-        self._fresh = max(self.inputs, default=-1) + 1 + len(results)
+        self._slots = count(1 + max(self.inputs, default=-1) + len(results))
         for u in self._order:
             if u.op is Op.FUNCTION:
                 self._tuples[u] = self._function(u)
@@ -125,16 +140,11 @@ class Steps:
 
     def temporary(self, like: UOp) -> UOp:
         """A new buffer for a value."""
-        arg = BufferArg(self._slot(), like.dtype, like.device)
-        return UOp(Op.BUFFER, dims(like.shape), arg=arg, tag=TEMPORARY)
+        return temporary(next(self._slots), like.dtype, like.shape, like.device)
 
     def copied(self, buffer: UOp, version: UOp) -> Step:
         """A step that copies the version in a buffer to a new buffer."""
         return Step(*called([version]), {self.temporary(buffer): version})
-
-    def _slot(self) -> int:
-        self._fresh += 1
-        return self._fresh - 1
 
     def _results(self) -> Sequence[UOp]:
         """The values that the program returns; none if it returns the contents of buffers."""
@@ -367,7 +377,7 @@ class Steps:
         return [made[buffer] for buffer in values]
 
     def _step(self, body: UOp, arguments: tuple[UOp, ...], targets: Iterable[UOp]) -> Sequence[UOp]:
-        made = {buffer: placeholder(buffer, self._slot()) for buffer in targets}
+        made = {buffer: placeholder(buffer, next(self._slots)) for buffer in targets}
         self.steps.append(Step(body, arguments, made))
         self._versions.update(made.values())
         return [*made.values()]

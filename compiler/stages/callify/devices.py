@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import count
 from math import gcd
 from typing import cast
 
 from uop.compiler.build import reshaped
-from uop.compiler.stages.callify.contents import TEMPORARY
+from uop.compiler.stages.callify.contents import temporary
 from uop.spec.args import BufferArg, LoadArg, ParamArg, PermuteArg, ReduceArg, arg_of
 from uop.spec.conditions.clauses import lacking
 from uop.spec.errors import UnsupportedError
@@ -32,7 +33,7 @@ from uop.spec.shards import (
     sources_here,
     window,
 )
-from uop.spec.uop import UOp, dims
+from uop.spec.uop import UOp
 
 
 def is_on_several(root: UOp) -> bool:
@@ -62,7 +63,7 @@ class _Parts:
 
     def __init__(self, order: Sequence[UOp], names: Sequence[str]) -> None:
         self._order, self._names, self._home = order, names, names[0]
-        self._fresh = 1 + max((slot_of(u) for u in order if u.op in LEAVES), default=-1)
+        self._slots = count(1 + max((slot_of(u) for u in order if u.op in LEAVES), default=-1))
         self._done: dict[tuple[UOp, str], UOp] = {}
         for u in order:
             for name in self._places(u):
@@ -130,25 +131,15 @@ class _Parts:
         """The part of an input or buffer. A split one is whole on the first device; each other
         device has memory for its part of a buffer.
         """
-        arg = arg_of(u, ParamArg, BufferArg)
         if not isinstance(u.device, tuple):
-            return UOp(u.op, *u.src, arg=replace(arg, device=name))
-        whole, shape = self._whole_leaf(u), local_shape(u)
+            return _leaf_on(u, name)
+        whole, shape = _leaf_on(u, self._home), local_shape(u)
         number = u.device.index(name)
         there = _copied(window(whole, 0, number * shape[0], shape[0]), name)
         if u.addrspace is None:
             return there
-        own = BufferArg(self._slot(), u.dtype, name)
-        memory = UOp(Op.BUFFER, dims(shape), arg=own, tag=TEMPORARY)
+        memory = temporary(next(self._slots), u.dtype, shape, name)
         return UOp(Op.AFTER, memory, UOp(Op.STORE, memory, there))
-
-    def _whole_leaf(self, u: UOp) -> UOp:
-        arg = arg_of(u, ParamArg, BufferArg)
-        return UOp(u.op, *u.src, arg=replace(arg, device=self._home))
-
-    def _slot(self) -> int:
-        self._fresh += 1
-        return self._fresh - 1
 
     def _loaded(self, u: UOp, name: str) -> UOp:
         """The part of a copy that a device gets: a shard, which may have come in pieces."""
@@ -198,7 +189,12 @@ class _Parts:
             return here[places[0]]
         parts = [UOp(Op.AFTER, self._done[base, name], *here[name]) for name in places]
         whole = _joined([_copied(part, self._home) for part in parts], 0)
-        return [UOp(Op.STORE, self._whole_leaf(base), whole)]
+        return [UOp(Op.STORE, _leaf_on(base, self._home), whole)]
+
+
+def _leaf_on(u: UOp, name: str) -> UOp:
+    arg = arg_of(u, ParamArg, BufferArg)
+    return UOp(u.op, *u.src, arg=replace(arg, device=name))
 
 
 def _copied(t: UOp, name: str) -> UOp:

@@ -20,7 +20,7 @@ from uop.compiler.rewriting.patterns import int_value
 from uop.spec.args import DTypeArg, InsArg, RangeArg, ReduceArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import LEAVES, base_of, kernels, without_order
+from uop.spec.graph import LEAVES, base_of, with_kernels, without_order
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.kernel.listing import Listing
 from uop.spec.ops.names import Op
@@ -34,13 +34,7 @@ def flatten_memory(root: UOp) -> UOp:
 
     UnsupportedError for an op that is not elementwise on values of two axes or more.
     """
-    return root.substitute(
-        {
-            body: _flat(body)
-            for body in kernels(root)
-            if any(_is_shaped(u) or _is_whole(u) for u in body.toposort())
-        }
-    )
+    return with_kernels(root, _flat)
 
 
 def _is_shaped(u: UOp) -> bool:
@@ -55,8 +49,11 @@ def _is_whole(u: UOp) -> bool:
 
 def _flat(body: UOp) -> UOp:
     """A kernel over flat memory."""
+    order = body.toposort()
+    if not any(_is_shaped(u) or _is_whole(u) for u in order):
+        return body
     flat = _Flat()
-    for u in body.src if body.op is Op.LINEAR else body.toposort():
+    for u in body.src if body.op is Op.LINEAR else order:
         flat.new(u)
     return UOp(Op.LINEAR, *flat.instructions) if body.op is Op.LINEAR else flat.new(body)
 
@@ -153,16 +150,14 @@ def _number(shape: Sizes) -> int:
 
 
 def scalarize_graphs(root: UOp) -> UOp:
-    """Scalarize the bodies of a kernel program that are graphs; `linearize` does the lists.
+    """Scalarize the bodies of a kernel program that are graphs; `linearize` does the lists."""
+    return with_kernels(root, _scalar_graph)
 
-    A body with WMMA stays as it is: select makes one loop of the fold of its elements.
-    """
-    graphs = (
-        body
-        for body in kernels(root)
-        if body.op is Op.SINK and not any(u.op is Op.WMMA for u in body.toposort())
-    )
-    return root.substitute({body: scalarize(body) for body in graphs})
+
+def _scalar_graph(body: UOp) -> UOp:
+    # One with WMMA stays as it is: select makes one loop of the fold of its elements.
+    stays = body.op is not Op.SINK or any(u.op is Op.WMMA for u in body.toposort())
+    return body if stays else scalarize(body)
 
 
 def scalarize(body: UOp) -> UOp:

@@ -13,7 +13,7 @@ from uop.compiler.targets.target import Target
 from uop.spec.args import BufferArg
 from uop.spec.errors import PassError, RefusedError, UnsupportedError
 from uop.spec.extension import in_core_ops
-from uop.spec.graph import kernel_calls, kernels, slot_of
+from uop.spec.graph import kernel_calls, kernels, slot_of, with_kernels
 from uop.spec.kernel import forms
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable, variables_of, with_bound_variables
@@ -37,9 +37,9 @@ def enter(root: UOp) -> UOp:
         # In an input program no tag says which items wait at a BARRIER: all of the group.
         root = rebuild(root, _without_tag)
     # A PROGRAM was rendered from a LINEAR.
-    linears = {body: body.src[0] for body in kernels(root) if body.op is Op.PROGRAM}
-    root = split_nests(flatten_memory(root.substitute(linears)))
-    return scalarize_graphs(_with_constants(root))
+    root = with_kernels(root, lambda body: body.src[0] if body.op is Op.PROGRAM else body)
+    root = split_nests(flatten_memory(root))
+    return scalarize_graphs(with_kernels(root, _with_constants))
 
 
 def _without_tag(u: UOp, src: list[UOp]) -> UOp:
@@ -47,16 +47,12 @@ def _without_tag(u: UOp, src: list[UOp]) -> UOp:
     return UOp(Op.BARRIER, *src) if is_tagged else u.with_src(src)
 
 
-def _with_constants(root: UOp) -> UOp:
-    """List the constants of each LINEAR that leaves some out, before its other instructions."""
-    listed: dict[UOp, UOp] = {}
-    for body in kernels(root):
-        if body.op is Op.LINEAR:
-            constants = [u for u in body.toposort() if _is_constant(u)]
-            if not frozenset(body.src).issuperset(constants):
-                others = (u for u in body.src if not _is_constant(u))
-                listed[body] = body.with_src([*constants, *others])
-    return root.substitute(listed)
+def _with_constants(body: UOp) -> UOp:
+    """List the constants of a LINEAR that leaves some out, before its other instructions."""
+    constants = [u for u in body.toposort() if _is_constant(u)] if body.op is Op.LINEAR else []
+    if frozenset(body.src).issuperset(constants):
+        return body
+    return body.with_src([*constants, *(u for u in body.src if not _is_constant(u))])
 
 
 def _is_constant(u: UOp) -> bool:
@@ -126,9 +122,8 @@ def _nearest(bodies: Sequence[UOp]) -> forms.Form:
         return forms.LISTED
     types = {type_of(u) for u in order if u.op is Op.RANGE}
     near = forms.ONE_BY_ONE if any(u.op is Op.SPECIAL for u in order) else forms.RANGED
-    return next(
-        (form for form in (near, forms.BY_ITEMS) if types <= form.axis_types), forms.OPTIMIZED
-    )
+    fitting = (form for form in (near, forms.BY_ITEMS) if types <= form.axis_types)
+    return next(fitting, forms.OPTIMIZED)
 
 
 def _check_target(body: UOp, target: Target) -> None:

@@ -299,7 +299,8 @@ def costs_of(order: Sequence[UOp]) -> Costs:
             continue
         computed = [s for s in operands(u) if s not in stored]
         below = sum(weights[s] for s in computed)
-        weights[u] = _own(u) + below
+        is_costly = u.declaration.is_transcendental or u.op is Op.THREEFRY
+        weights[u] = (SEVERAL if is_costly else 1) + below
         if u.op is Op.REDUCE:
             (source,) = u.src[:1]
             folded = (source.shape[axis] for axis in arg_of(u, ReduceArg).axes)
@@ -311,11 +312,6 @@ def costs_of(order: Sequence[UOp]) -> Costs:
         if u.op is Op.CONTIGUOUS or not costs.is_recomputed(u, copies[u] * count(u.shape)):
             stored.add(u)
     return costs
-
-
-def _own(u: UOp) -> float:
-    is_costly = u.declaration.is_transcendental or u.op is Op.THREEFRY
-    return SEVERAL if is_costly else 1
 
 
 def _copies(order: Sequence[UOp]) -> Mapping[UOp, float]:
@@ -477,7 +473,6 @@ class _Walk:
         """Let a kernel store a value, and return the site there; the other readers load it from
         memory.
         """
-        own: Site | None = None
         for site in sorted(sites, key=lambda s: -s.kernel.depth):
             readers = {s.kernel for s in loading if s != site}
             if self._computes_all(u, site) and _may_feed(site.kernel, readers):

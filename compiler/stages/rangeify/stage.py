@@ -7,14 +7,15 @@ In a kernel movement ops are index arithmetic, and PAD is a gate (`lower`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from uop.compiler.build import ZERO
 from uop.compiler.loops import grouped, in_loops
 from uop.compiler.rewriting.rewrite import Fired, Rewriter, unobserved
 from uop.compiler.rewriting.simplify import SIMPLIFY
-from uop.compiler.stages.callify.contents import TEMPORARY
+from uop.compiler.stages.callify.contents import temporary
 from uop.compiler.stages.rangeify.blocks import BLOCKS, in_blocks
 from uop.compiler.stages.rangeify.lower import LOWER, Lowering
 from uop.compiler.stages.rangeify.split import Kernel, split
@@ -25,13 +26,13 @@ from uop.spec.graph import LEAVES, base_of, outside, replaced, slot_of, written_
 from uop.spec.kernel.forms import RANGED
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size, is_variable, variables_of
-from uop.spec.uop import UOp, dims
+from uop.spec.uop import UOp
 
 
 def rangeify(root: UOp, fired: Fired = unobserved) -> UOp:
     """SINK(CALL(SINK(END(GROUP(STORE(INDEX(PARAM_k, i), v_k)...), r)...), buffers...)...)."""
     order = outside(root)
-    calls = _Calls(1 + max((slot_of(u) for u in order if u.op in LEAVES), default=-1))
+    calls = _Calls(count(1 + max((slot_of(u) for u in order if u.op in LEAVES), default=-1)))
     simplify, validity = Rewriter(SIMPLIFY, fired), Validity()
     stores: dict[UOp, list[UOp]] = {}
     for u in order:
@@ -77,8 +78,8 @@ def _keeps_order(u: UOp) -> bool:
 class _Calls:
     """The CALLs of a program so far, in an order in which they may run."""
 
-    fresh: int
-    """The next slot of a temporary."""
+    slots: Iterator[int]
+    """The slots of temporaries."""
     writer: dict[UOp, UOp] = field(default_factory=dict)
     """The last CALL that writes each BUFFER."""
     readers: dict[UOp, list[UOp]] = field(default_factory=dict)
@@ -101,9 +102,7 @@ class _Calls:
         return call
 
     def temporary(self, value: UOp, device: Device) -> UOp:
-        arg = BufferArg(self.fresh, value.dtype, device)
-        self.fresh += 1
-        return UOp(Op.BUFFER, dims(value.shape), arg=arg, tag=TEMPORARY)
+        return temporary(next(self.slots), value.dtype, value.shape, device)
 
 
 @dataclass(slots=True)

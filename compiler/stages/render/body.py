@@ -205,11 +205,6 @@ class Body:
         self.written.lines.append("  " * len(self.blocks) + line)
         self.written.origins.append(self.current)
 
-    def open(self, u: UOp, name: str, line: str) -> None:
-        """Open a block with a variable for `u`."""
-        self.block(u, line)
-        self.name(u, name)
-
     def block(self, u: UOp, line: str) -> None:
         """Open a block that the END or ENDIF of `u` closes."""
         self.write(line)

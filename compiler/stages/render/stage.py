@@ -38,7 +38,12 @@ class BundledKernel:
 
 def render(root: UOp, target: Target) -> UOp:
     """Every LINEAR becomes a PROGRAM with its source; the runtime fills the binary."""
-    return root.substitute({u: _program(u, name, target) for u, name in kernel_names(root).items()})
+    programs: dict[UOp, UOp] = {}
+    for linear, name in kernel_names(root).items():
+        source = SourceArg(target.source([target.kernel(linear, name)]))
+        parts = UOp(Op.SOURCE, arg=source), UOp(Op.BINARY, arg=BinaryArg(b""))
+        programs[linear] = UOp(Op.PROGRAM, linear, *parts)
+    return root.substitute(programs)
 
 
 def kernel_names(root: UOp) -> dict[UOp, str]:
@@ -61,16 +66,6 @@ def named(written: Mapping[UOp, UOp | None]) -> dict[UOp, str]:
         sizes = "x".join(str(n) if isinstance(n, int) else "n" for n in shape)
         found[linear] = f"kernel_{number}_{sizes}" if sizes else f"kernel_{number}"
     return found
-
-
-def _program(linear: UOp, name: str, target: Target) -> UOp:
-    text = target.source([target.kernel(linear, name)])
-    return UOp(
-        Op.PROGRAM,
-        linear,
-        UOp(Op.SOURCE, arg=SourceArg(text)),
-        UOp(Op.BINARY, arg=BinaryArg(b"")),
-    )
 
 
 def render_kernel(linear: UOp, name: str, dialect: Dialect) -> str:
@@ -123,9 +118,8 @@ def _inside(frames: Sequence[Sequence[str]], linear: UOp, dialect: Dialect) -> l
 
 def _in_group(linear: UOp, dialect: Dialect) -> list[str]:
     """The declarations of a kernel that uses workgroups: its SPECIALs and LOCAL memory."""
-    numbers = (*zip(OVER_ALL, dialect.group_id, strict=True),
-               *zip(IN_GROUP, dialect.local_id, strict=True))  # fmt: skip
-    number_of = dict(numbers)
+    ids = dialect.group_id + dialect.local_id
+    number_of = dict(zip(OVER_ALL + IN_GROUP, ids, strict=True))
     numbered = [
         f"{counter_type(u)} {name_of(u)} = {number_of[name_of(u)]};" for u in specials(linear)
     ]
@@ -185,12 +179,8 @@ def grouped_name(name: str, number: int) -> str:
 
 
 def _grouped(kernel: BundledKernel, name: str, dialect: Dialect) -> str:
-    linear = kernel.linear
-    lines = [
-        *_in_group(linear, dialect),
-        *_places(kernel, dialect),
-        *statements(linear, dialect).lines,
-    ]
+    declared = [*_in_group(kernel.linear, dialect), *_places(kernel, dialect)]
+    lines = declared + statements(kernel.linear, dialect).lines
     opened = f"{dialect.kernel} {name}({_arena(dialect)}) {{"
     return "\n".join([opened, *_indented(lines, 1), "}"])
 
@@ -226,14 +216,14 @@ def _source(kernels: Sequence[str], dialect: Dialect, function: str) -> str:
 def params(linear: UOp) -> list[UOp]:
     """The PARAMs of a kernel that are memory, in the order of its arguments, each once."""
     found = {u for u in linear.src if u.op is Op.PARAM and not is_variable(u)}
-    return sorted(found, key=lambda u: slot_of(u))
+    return sorted(found, key=slot_of)
 
 
 @kept_with_root
 def numbers(linear: UOp) -> tuple[UOp, ...]:
     """The variables of a kernel: the arguments that follow its memory."""
     found = {u for u in linear.src if u.op is Op.PARAM and is_variable(u)}
-    return tuple(sorted(found, key=lambda u: slot_of(u)))
+    return tuple(sorted(found, key=slot_of))
 
 
 @kept_with_root

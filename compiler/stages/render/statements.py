@@ -69,15 +69,10 @@ def _only_sizes(linear: UOp) -> set[UOp]:
     return {u for u in linear.src if u not in used and is_size(u)}
 
 
-def _listed_again(linear: UOp) -> list[UOp]:
-    """The buffers that a kernel lists more than once, in the order of their first listing."""
-    counts = Counter(u for u in linear.src if u.op is Op.BUFFER)
-    return [u for u, count in counts.items() if count > 1]
-
-
 def _write(body: Body, linear: UOp) -> None:
     unwritten = _only_sizes(linear)
-    for u in _listed_again(linear):
+    listed = Counter(u for u in linear.src if u.op is Op.BUFFER)
+    for u in (u for u, times in listed.items() if times > 1):
         # It keeps its contents between its blocks: it is declared before them.
         body.current = u
         body.starts.discard(u)
@@ -147,7 +142,8 @@ def _register(body: Body, u: UOp) -> None:
 
 def _range(body: Body, u: UOp) -> None:
     i = f"n{arg_of(u, RangeArg).id}"
-    body.open(u, i, f"for ({counter_type(u)} {i} = 0; {i} < {body.of(u.src[0])}; {i}++) {{")
+    body.block(u, f"for ({counter_type(u)} {i} = 0; {i} < {body.of(u.src[0])}; {i}++) {{")
+    body.name(u, i)
 
 
 def _barrier(body: Body, u: UOp) -> None:

@@ -20,7 +20,7 @@ from uop.compiler.stages.stage import Stage
 from uop.compiler.targets.target import COPIES, Target
 from uop.spec.args import AddrSpace
 from uop.spec.errors import IncompleteError
-from uop.spec.graph import kernels
+from uop.spec.graph import with_kernels
 from uop.spec.kernel.forms import ELEMENTWISE, SELECTED, BodyNodes, Form, Invariant
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
@@ -37,23 +37,24 @@ SPELLING = "a spelling for {}, in compiler/targets/, or else a decomposition in 
 def select(root: UOp, target: Target, fired: Fired = unobserved) -> UOp:
     """Rewrite the kernels for a target."""
     rewriter = Rewriter(rules_for(target), fired)
-    bodies: dict[UOp, UOp] = {}
-    for body in kernels(root):
+
+    def changed(rule: str, before: UOp, after: UOp) -> UOp:
+        if after is not before:
+            fired(rule, before, after)
+        return after
+
+    def selected(body: UOp) -> UOp:
         for u in body.toposort():
             if u.op is Op.WMMA:
                 target.check_matrix(u)
         items = launched(in_registers(body), target.warp)
-        if items is not body:
-            fired(RANGES_INTO_WORK_ITEMS, body, items)
-        scalars = rewriter(items)
+        scalars = rewriter(changed(RANGES_INTO_WORK_ITEMS, body, items))
         # Tiles that take turns are right in a loop alone, as vectors make it of a fold.
         vectors = in_vectors(in_two_parts(scalars), target, rewriter)
-        if vectors is not scalars:
-            fired(VALUES_INTO_VECTORS, scalars, vectors)
-        bodies[body] = with_neighbours(vectors, target)
-        if bodies[body] is not vectors:
-            fired(NEIGHBOURS_INTO_VECTORS, vectors, bodies[body])
-    return root.substitute(bodies)
+        changed(VALUES_INTO_VECTORS, scalars, vectors)
+        return changed(NEIGHBOURS_INTO_VECTORS, vectors, with_neighbours(vectors, target))
+
+    return with_kernels(root, selected)
 
 
 @cache
