@@ -267,8 +267,4 @@ def _phases(programs: Sequence[Executable]) -> Iterator[list[_Numbered]]:
         ]
         phase = [n for n in own if isinstance(n.step, CopyStep) or runs(n.step.linear)]
         if phase:
-            yield sorted(phase, key=_place_of)
-
-
-def _place_of(numbered: _Numbered) -> int:
-    return 0 if isinstance(numbered.step, CopyStep) else numbered.step.place
+            yield sorted(phase, key=lambda n: 0 if isinstance(n.step, CopyStep) else n.step.place)

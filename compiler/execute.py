@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from uop.compiler.runtime.binary import Binary
 from uop.compiler.runtime.device import Built, Device, Launch, Memory, Transfer
-from uop.compiler.stages.render.grid import grid_of, is_grouped, runs, work_items
+from uop.compiler.stages.render.grid import grid_of, runs
 from uop.compiler.stages.render.stage import numbers, params, written_params
 from uop.compiler.targets.target import Target
 from uop.interpreter.numeric.storage import np_dtype
@@ -234,15 +234,10 @@ class Executable:
 def launch_of(step: KernelRun, names: Mapping[UOp, str], target: Target) -> Launch:
     """The launch of a kernel, in the workgroups that it requires, or in those of the target."""
     name = step.binary.kernel if step.binary else names[step.linear]
+    grid = grid_of(step.linear, step.numbers, target.local_size)
     integers = tuple(step.numbers.values())
-    if is_grouped(step.linear):
-        grid = grid_of(step.linear, step.numbers)
-        launch = Launch(name, step.arguments, grid.groups, grid.items, integers)
-    else:
-        items = work_items(step.linear, step.numbers)
-        size = target.local_size if items else 1
-        launch = Launch.covering(name, step.arguments, items, size, integers)
-    return replace(launch, binary=step.binary, place=step.place)
+    sizes = grid.groups, grid.items
+    return Launch(name, step.arguments, *sizes, integers, step.binary, step.place)
 
 
 def checked_number(variable: UOp, array: Array) -> int:

@@ -48,6 +48,11 @@ def nesting(r: UOp) -> tuple[int, int]:
     return DEPTH[type_of(r)], id_of(r)
 
 
+def free_id(order: Iterable[UOp]) -> int:
+    """An id above those of all RANGEs among these nodes."""
+    return 1 + max((id_of(u) for u in order if u.op is Op.RANGE), default=-1)
+
+
 def ranged(bound: int | UOp, id: int, axis_type: AxisType) -> UOp:
     return UOp(Op.RANGE, index(bound), arg=RangeArg(id, axis_type))
 

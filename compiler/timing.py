@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from statistics import median
 
@@ -137,13 +138,8 @@ def kernel_times(loaded: Loaded, inputs: Given, turns: int = TURNS) -> list[Kern
         loaded.launch(step, prepared)
         if not isinstance(step, Launch):
             continue
-        launch = step
-
-        def again() -> None:
-            loaded.launch(launch, prepared)  # noqa: B023
-
-        seconds = time_of(again, loaded.finish, turns)
-        found.append(KernelTime(launch, seconds, cost_of(next(kernels))))
+        seconds = time_of(partial(loaded.launch, step, prepared), loaded.finish, turns)
+        found.append(KernelTime(step, seconds, cost_of(next(kernels))))
     return found
 
 

@@ -172,9 +172,6 @@ class CUDADevice(Runs):
     def compile(self, source: str) -> bytes:
         return nvrtc_compile(source, self.architecture)
 
-    def build(self, source: str) -> BuiltCUDA:
-        return self.load(self.compile(source))
-
     def load(self, code: bytes) -> BuiltCUDA:
         built = BuiltCUDA(code, self.cupy)
         try:

@@ -79,12 +79,6 @@ class CUDAHostDevice(Runs):
     def machine(self) -> str:
         return f"{platform.machine()}, {self.version}"
 
-    def runs(self, machine: str) -> bool:
-        return machine == self.machine
-
-    def build(self, source: str) -> BuiltCUDAHost:
-        return self.load(self.compile(source))
-
     def compile(self, source: str) -> bytes:
         """Compile a source to a shared library."""
         with TemporaryDirectory(prefix="uop-") as folder:
@@ -149,9 +143,6 @@ class CUDAHostDevice(Runs):
     def borrow(self, array: Contents) -> Contents | None:
         is_aligned = array.ctypes.data % ALIGNMENT == 0
         return as_bytes(array) if array.nbytes and is_aligned else None
-
-    def imported(self, data: Any) -> Contents:
-        return np.from_dlpack(data)
 
 
 HOST = CUDAHostDevice("CPU", "without a compiler", "")

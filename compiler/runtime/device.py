@@ -35,23 +35,6 @@ class Launch:
     place: int = 0
     """The device, by its number in the program."""
 
-    @classmethod
-    def covering(
-        cls,
-        kernel: str,
-        buffers: tuple[int, ...],
-        items: tuple[int, ...],
-        group: int,
-        integers: tuple[int, ...] = (),
-    ) -> Launch:
-        """At least `items` work items in groups of `group` along axis 0; () is one item."""
-        if not items:
-            return cls(kernel, buffers, (1,), (1,), integers)
-        local_size = (group, *(1 for _ in items[1:]))
-        rounded = zip(items, local_size, strict=True)
-        groups = tuple(-(-i // n) for i, n in rounded)
-        return cls(kernel, buffers, groups, local_size, integers)
-
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
@@ -162,9 +145,18 @@ class Device(Compiler, Protocol):
 
 
 class Runs:
-    """`Device.run` by the other methods of a device."""
+    """What most devices do alike, by their other methods."""
 
     __slots__ = ()
+
+    def build(self: Device, source: str) -> Built:
+        return self.load(self.compile(source))
+
+    def runs(self: Device, machine: str) -> bool:
+        return machine == self.machine
+
+    def imported(self, data: Any) -> Any:
+        return np.from_dlpack(data)
 
     def run(
         self: Device, built: Built, launches: Sequence[Launch], buffers: Sequence[Contents]

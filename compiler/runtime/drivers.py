@@ -78,11 +78,9 @@ def listed() -> list[Driver]:
         return [driver for folder in FOLDERS for driver in _in_folder(folder)]
     if Path(named).is_dir():
         return list(_in_folder(Path(named)))
-    return (
-        list(_in_file(Path(named)))
-        if named.endswith(".icd")
-        else [Driver(named, f"{VENDORS}={named}")]
-    )
+    if named.endswith(".icd"):
+        return list(_in_file(Path(named)))
+    return [Driver(named, f"{VENDORS}={named}")]
 
 
 def embedded() -> list[Driver]:

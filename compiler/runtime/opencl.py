@@ -186,9 +186,6 @@ class OpenCLDevice(Runs):
     def machine(self) -> str:
         return f"{self.context.devices[0].name.strip()} ({self.version})"
 
-    def runs(self, machine: str) -> bool:
-        return machine == self.machine
-
     def build(self, source: str) -> BuiltOpenCL:
         return self._built(self.cl.Program(self.context, source), "source")
 
@@ -292,9 +289,6 @@ class OpenCLDevice(Runs):
         access = flags.READ_WRITE if array.flags.writeable else flags.READ_ONLY
         # pyopencl keeps the array alive for the buffer.
         return self.cl.Buffer(self.context, access | flags.USE_HOST_PTR, hostbuf=array)
-
-    def imported(self, data: Any) -> Any:
-        return np.from_dlpack(data)
 
     @property
     def _is_host(self) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from uop.compiler.runtime.cuda import nvrtc_compile
 from uop.compiler.runtime.device import Launch
 from uop.compiler.runtime.opencl import OpenCLDevice
-from uop.compiler.stages.render.grid import work_items
+from uop.compiler.stages.render.grid import grid_of
 from uop.compiler.stages.render.stage import (
     PART,
     BundledKernel,
@@ -72,7 +72,8 @@ def linear(*effects: UOp) -> UOp:
 def run(device: OpenCLDevice, kernel: UOp, *buffers: Array) -> list[Array]:
     source = OPENCL.source([OPENCL.kernel(kernel, "k")])
     slots = tuple(range(len(buffers)))
-    launch = Launch.covering("k", slots, work_items(kernel), OPENCL.local_size)
+    grid = grid_of(kernel, local_size=OPENCL.local_size)
+    launch = Launch("k", slots, grid.groups, grid.items)
     return device.run(device.build(source), [launch], buffers)
 
 
@@ -112,7 +113,7 @@ def test_two_axes(opencl: OpenCLDevice) -> None:
     i, j = item(3), item(70, "gidx1")
     at = UOp(Op.ADD, UOp(Op.MUL, i, index_const(70)), j)
     kernel = linear(store(pointer(0, 210, dtypes.int32), at, cast(at, dtypes.int32)))
-    assert work_items(kernel) == (3, 70)
+    assert grid_of(kernel).groups == (3, 70)
     (out,) = run(opencl, kernel, np.zeros(210, np.int32))
     np.testing.assert_array_equal(out, np.arange(210))
 

@@ -8,6 +8,7 @@ import pytest
 from uop.compiler.runtime.cuda import open_cuda
 from uop.compiler.runtime.device import Launch, require
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl, variant_of
+from uop.compiler.stages.render.grid import Grid
 from uop.spec.errors import BackendError, UnsupportedError
 
 ADD = """
@@ -43,9 +44,9 @@ def test_a_strided_array_is_uploaded_as_it_reads(opencl: OpenCLDevice) -> None:
 
 
 def test_a_launch_covers_its_work_items() -> None:
-    assert Launch.covering("k", (0,), (65,), 64) == Launch("k", (0,), (2,), (64,))
-    assert Launch.covering("k", (0,), (64, 3), 64) == Launch("k", (0,), (1, 3), (64, 1))
-    assert Launch.covering("k", (0,), (), 64) == Launch("k", (0,), (1,), (1,))
+    assert Grid.covering((65,), 64) == Grid((2,), (64,))
+    assert Grid.covering((64, 3), 64) == Grid((1, 3), (64, 1))
+    assert Grid.covering((), 64) == Grid((1,), (1,))
 
 
 def test_a_device_says_what_it_is(opencl: OpenCLDevice) -> None:

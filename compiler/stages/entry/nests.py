@@ -13,7 +13,7 @@ from itertools import combinations, count, permutations, product
 from math import prod
 from operator import mul
 
-from uop.compiler.loops import FOLDED, ITEMS, id_of, type_of
+from uop.compiler.loops import FOLDED, ITEMS, free_id, type_of
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.simplify import linear_form
 from uop.compiler.stages.expand import MOST_ELEMENTS
@@ -64,7 +64,7 @@ def _apart(body: UOp) -> UOp:
     type that folds.
     """
     order = body.toposort()
-    fresh = count(1 + max(id_of(r) for r in order if r.op is Op.RANGE))
+    fresh = count(free_id(order))
     closed: set[UOp] = set()
 
     def apart(u: UOp, src: list[UOp]) -> UOp:

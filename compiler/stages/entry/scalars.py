@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import reduce
 
 from uop.compiler.build import as_dtype, counting, element, identity, index
+from uop.compiler.loops import free_id
 from uop.compiler.rewriting.patterns import int_value
 from uop.spec.args import DTypeArg, InsArg, RangeArg, ReduceArg, arg_of
 from uop.spec.dtype import dtypes
@@ -167,8 +168,7 @@ def scalarize(body: UOp) -> UOp:
         return body
     is_list = body.op is Op.LINEAR
     reads = () if is_list else (u.src[0] for u in order if u.op is Op.LOAD)
-    next_id = 1 + max((arg_of(u, RangeArg).id for u in order if u.op is Op.RANGE), default=-1)
-    elements = _Elements(set(map(base_of, reads)), next_id)
+    elements = _Elements(set(map(base_of, reads)), free_id(order))
     for u in order:
         elements.take(u)
     if is_list:

@@ -25,6 +25,7 @@ from uop.compiler.loops import (
     axes,
     bound_of,
     count_of,
+    free_id,
     grouped,
     id_of,
     in_loops,
@@ -122,7 +123,7 @@ class _Copies:
 
     def __post_init__(self) -> None:
         self.inside = open_ranges(self.order)
-        self.fresh = 1 + max(id_of(u) for u in self.order if u.op is Op.RANGE)
+        self.fresh = free_id(self.order)
 
     def made(self) -> UOp:
         tiles: dict[UOp, list[_Tile]] = {}
@@ -295,7 +296,7 @@ def with_rows(body: UOp, fired: Fired) -> UOp:
     found = axes(body)
     if not _is_alone(order) or any(u.op in (Op.BUFFER, Op.AFTER, Op.WMMA) for u in order):
         return body
-    fresh = 1 + max(map(id_of, found), default=0)
+    fresh = free_id(order)
     new: dict[UOp, UOp] = {}
     for slot, rows in enumerate(_repeated(order, fresh)):
         new |= _kept(rows, slot, fresh + slot * len(found))

@@ -11,8 +11,8 @@ from uop.compiler.build import add, div, element, mod, mul
 from uop.compiler.loops import (
     axes,
     bound_of,
+    free_id,
     grouped,
-    id_of,
     in_loops,
     nest_of,
     numbered,
@@ -23,6 +23,7 @@ from uop.compiler.rewriting.patterns import int_value
 from uop.spec.args import AxisType, ReduceArg, WmmaArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.kernel.forms import open_ranges
+from uop.spec.kernel.optimization import MatrixUnit, illegal
 from uop.spec.ops.codegen import WARP, fragment_shapes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
@@ -48,7 +49,19 @@ class Product:
     k: UOp
 
 
-def product_over(body: UOp, k: UOp) -> Product | None:
+def onto_matrix_unit(body: UOp, k: UOp, opt: MatrixUnit) -> UOp:
+    """Tile the fold over an axis and the outputs around it for a warp's matrix instruction."""
+    product = _product_over(body, k)
+    if product is None:
+        raise illegal("TC.c3", str(opt), "another fold, or none")
+    arg = _instruction(opt.shape, product)
+    if arg is None:
+        sizes = " ".join(str(int_value(r.src[0])) for r in (product.i, product.j, k))
+        raise illegal("TC.c4", str(opt), f"axes of {sizes} in {product.a.dtype.name}")
+    return _onto(body, product, arg)
+
+
+def _product_over(body: UOp, k: UOp) -> Product | None:
     """The sum of products over an axis, if the kernel has one fold and one STORE; else None."""
     order = body.toposort()
     folds = [u for u in order if u.op is Op.REDUCE]
@@ -68,7 +81,7 @@ def product_over(body: UOp, k: UOp) -> Product | None:
     return Product(fold, a, b, next(iter(rows)), next(iter(columns)), k)
 
 
-def instruction(shape: str, product: Product) -> WmmaArg | None:
+def _instruction(shape: str, product: Product) -> WmmaArg | None:
     """The instruction of a shape such as m16n8k16, if its sizes divide the axes; else None."""
     match = re.fullmatch(r"m16n8k(\d+)", shape)
     if match is None or int(match[1]) not in ALONG_K.get(product.a.dtype.itemsize, ()):
@@ -79,10 +92,10 @@ def instruction(shape: str, product: Product) -> WmmaArg | None:
     return arg if whole and arg.dtype_out is dtypes.float32 else None
 
 
-def onto(body: UOp, product: Product, arg: WmmaArg) -> UOp:
+def _onto(body: UOp, product: Product, arg: WmmaArg) -> UOp:
     """Tile the body: a warp for each tile of outputs, a loop over the tiles of k."""
     order = axes(body)
-    fresh = 1 + max(map(id_of, order))
+    fresh = free_id(order)
     sizes = {product.i: arg.m, product.j: arg.n, product.k: arg.k}
     tiles = {
         r: ranged(bound_of(r) // size, fresh + n, type_of(r))

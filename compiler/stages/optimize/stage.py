@@ -13,6 +13,7 @@ from uop.compiler.loops import (
     FOLDED,
     ITEMS,
     axes,
+    free_id,
     id_of,
     nest_of,
     numbered,
@@ -25,7 +26,7 @@ from uop.compiler.rewriting.rewrite import Fired, Rewriter, RuleSet, rewrites, u
 from uop.compiler.rewriting.simplify import SIMPLIFY, fits
 from uop.compiler.stages.optimize.choose import chosen
 from uop.compiler.stages.optimize.local import COPY_TILE, KEEP_ROW, with_rows, with_tiles
-from uop.compiler.stages.optimize.matrix import instruction, onto, product_over
+from uop.compiler.stages.optimize.matrix import onto_matrix_unit
 from uop.compiler.stages.stage import Sequences, Stage
 from uop.compiler.targets.target import Target
 from uop.spec.args import AxisType, RangeArg, ReduceArg, arg_of
@@ -116,7 +117,8 @@ def apply(body: UOp, sequence: Sequence[Optimization], fired: Fired = unobserved
             case MatrixUnit():
                 if number:
                     raise illegal("TC.c1", str(opt), f"number {number + 1}")
-                body = onto_matrix_unit(body, opt)
+                k = _axis(axes(body), opt.axis, "TC.c2", opt)
+                body = onto_matrix_unit(body, k, opt)
         fired(str(opt), before, body)
     simplify = Rewriter(SIMPLIFY, fired)
     return simplify(with_rows(with_tiles(simplify(body), fired), fired))
@@ -136,7 +138,7 @@ def split(body: UOp, opt: Split, has_locals: bool) -> UOp:
         raise illegal("SPLIT.c4", str(opt), "NOLOCALS before")
     if opt.target is AxisType.GROUP_REDUCE and _is_in_fold(body, r):
         raise illegal("SPLIT.c5", str(opt), "a fold around it")
-    rest, fresh = bound // opt.factor, 1 + max(map(id_of, order))
+    rest, fresh = bound // opt.factor, free_id(order)
     outer, inner = (rest, type_of(r)), (opt.factor, opt.target)
     if opt.side is Side.OUTER:
         outer, inner = inner, outer
@@ -177,19 +179,6 @@ def _check_no_locals(body: UOp, opt: NoLocals) -> None:
     for number, r in enumerate(axes(body)):
         if type_of(r) in OF_WORKGROUPS:
             raise illegal("NOLOCALS.c1", str(opt), f"axis {number} of type {type_of(r).name}")
-
-
-def onto_matrix_unit(body: UOp, opt: MatrixUnit) -> UOp:
-    """Tile the fold over an axis and the outputs around it for a warp's matrix instruction."""
-    k = _axis(axes(body), opt.axis, "TC.c2", opt)
-    product = product_over(body, k)
-    if product is None:
-        raise illegal("TC.c3", str(opt), "another fold, or none")
-    arg = instruction(opt.shape, product)
-    if arg is None:
-        sizes = " ".join(str(int_value(r.src[0])) for r in (product.i, product.j, k))
-        raise illegal("TC.c4", str(opt), f"axes of {sizes} in {product.a.dtype.name}")
-    return onto(body, product, arg)
 
 
 def _is_in_fold(body: UOp, r: UOp) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping
 from functools import partial, reduce
 from typing import NamedTuple, cast
 
-from uop.compiler.build import ONE, ZERO, as_dtype, bits_as, identity, only_where
+from uop.compiler.build import ONE, ZERO, as_dtype, bits_as, both, identity, only_where
 from uop.compiler.rewriting.patterns import int_value, truth
 from uop.compiler.rewriting.rewrite import Fired, Rewriter, unobserved
 from uop.spec.args import (
@@ -395,9 +395,8 @@ class Lowering:
 
     def both(self, a: UOp | None, b: UOp | None) -> UOp | None:
         """AND of two conditions; None is true."""
-        if a is None or b is None:
-            return b if a is None else a
-        return self.alu(Op.AND, a, b)
+        found = both(a, b)
+        return None if found is None else self.simplify(found)
 
 
 def broadcast_index(at: Index, shape: Sizes) -> Index:

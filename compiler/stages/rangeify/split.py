@@ -180,16 +180,16 @@ class Loops:
                     else axis
                     for k, axis in enumerate(axes)
                 ]
-                return Site(site.kernel, tuple(fresh), site.key)
+                return site._replace(axes=tuple(fresh))
             case Op.STACK:
-                return Site(site.kernel, axes[1:], site.key)
+                return site._replace(axes=axes[1:])
             case Op.GETADDR:
                 return self._computed(site, (NONE.union(*axes),) * len(s.shape), (u, s))
         if s.shape == u.shape and 1 not in s.shape:
             return site
         aligned = axes[len(axes) - len(s.shape) :]
         here = (NONE if dim == 1 else axis for axis, dim in zip(aligned, s.shape, strict=True))
-        return Site(site.kernel, tuple(here), site.key)
+        return site._replace(axes=tuple(here))
 
     def _reshaped(self, u: UOp, s: UOp, site: Site) -> Site:
         """Groups of axes of as many elements keep to themselves."""
@@ -197,9 +197,7 @@ class Loops:
         old, new = ([dim for dim in shape if dim != 1] for shape in (s.shape, u.shape))
         if old == new:
             rest = iter(wide)
-            return Site(
-                site.kernel, tuple(NONE if d == 1 else next(rest) for d in s.shape), site.key
-            )
+            return site._replace(axes=tuple(NONE if d == 1 else next(rest) for d in s.shape))
         found = [NONE] * len(s.shape)
         for inner, outer in _groups(s.shape, u.shape):
             here = NONE.union(*(site.axes[k] for k in outer))

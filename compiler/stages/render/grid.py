@@ -34,6 +34,14 @@ class Grid:
     groups: tuple[int, ...]
     items: tuple[int, ...]
 
+    @classmethod
+    def covering(cls, items: tuple[int, ...], group: int) -> Grid:
+        """At least `items` work items in groups of `group` along axis 0; () is one item."""
+        if not items:
+            return cls((1,), (1,))
+        sizes = (group, *(1 for _ in items[1:]))
+        return cls(tuple(-(-n // size) for n, size in zip(items, sizes, strict=True)), sizes)
+
 
 @kept_with_root
 def is_grouped(linear: UOp) -> bool:
@@ -46,16 +54,13 @@ def is_grouped(linear: UOp) -> bool:
     )
 
 
-def grid_of(linear: UOp, numbers: Numbers = NONE) -> Grid:
-    """The launch size of a kernel that uses workgroups."""
+def grid_of(linear: UOp, numbers: Numbers = NONE, local_size: int = 1) -> Grid:
+    """The launch size of a kernel; one that uses no workgroups has groups of the local size."""
     groups, items = (_along(linear, names, numbers) for names in (OVER_ALL, IN_GROUP))
+    if not is_grouped(linear):
+        return Grid.covering(groups, local_size)
     rank = max(len(groups), len(items), 1)
     return Grid(_filled(groups, rank), _filled(items, rank))
-
-
-def work_items(linear: UOp, numbers: Numbers = NONE) -> tuple[int, ...]:
-    """The number of work items of any other kernel along each axis; () for one work item."""
-    return _along(linear, OVER_ALL, numbers)
 
 
 def runs(linear: UOp, numbers: Numbers = NONE) -> bool:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from uop.compiler.build import FALSE, ONE, add, buffer, counting, div, mod, mul, sub
-from uop.compiler.loops import FOLDED, ITEMS, axes, id_of, ranged, rebuilt, type_of
+from uop.compiler.build import ONE, add, buffer, counting, div, mod, mul, only_where, sub
+from uop.compiler.loops import FOLDED, ITEMS, free_id, id_of, ranged, rebuilt, type_of
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.stages.expand import flat, shaped
 from uop.spec.args import AddrSpace, AxisType, ReduceArg, SpecialArg, arg_of
@@ -105,7 +105,7 @@ def _through_memory(
     sharing = _sharing(folds)
     if not sharing:
         raise UnsupportedError("a fold shared by no work items")
-    fresh = 1 + max(map(id_of, axes(body)))
+    fresh = free_id(order)
     is_first = UOp(Op.CMPLT, mod(item, sharing), ONE)
 
     def combined(u: UOp, src: list[UOp]) -> UOp:
@@ -118,7 +118,7 @@ def _through_memory(
         if u.op is Op.STORE and inside[u].isdisjoint(shared):
             shape = src[1].shape
             gate = flat(is_first, shape) if shape else is_first
-            gate = UOp(Op.WHERE, gate, src[2], FALSE) if len(src) > 2 else gate
+            gate = only_where(gate, src[2]) if len(src) > 2 else gate
             return u.with_src([*src[:2], gate])
         return u.with_src(src)
 
