@@ -174,7 +174,7 @@ def _refuse_divergent(linear: UOp) -> None:
     if not any(u.op is Op.BARRIER for u in linear.src):
         return
     counters = sorted(specials(linear), key=lambda u: LAUNCHED.index(name_of(u)))
-    walk = _Walk([name_of(u) in IN_GROUP for u in counters], [name_of(u) for u in counters])
+    walk = _Walk([name_of(u) for u in counters])
     for axis, u in enumerate(counters):
         # Of a symbolic number as many as there certainly are.
         certain = int(cast(Interval, u.src[0].min_max).min)
@@ -204,9 +204,8 @@ def _blocks(linear: UOp) -> Block:
 class _Walk:
     """Runs the blocks around the barriers for all work items at once, each SPECIAL on its axis."""
 
-    in_group: list[bool]
-    """Whether an axis numbers the items of a group."""
     names: list[str]
+    """The SPECIAL of each axis."""
     known: dict[UOp, Array] = field(default_factory=dict)
     """The values of the counters."""
     left: int = MOST_ITERATIONS
@@ -234,7 +233,7 @@ class _Walk:
             self.run(block, active & (position < counts))
 
     def _meet(self, barrier: UOp, active: Array) -> None:
-        items = tuple(axis for axis, inside in enumerate(self.in_group) if inside)
+        items = tuple(axis for axis, name in enumerate(self.names) if name in IN_GROUP)
         some, every = (f(axis=items, keepdims=True) for f in (active.any, active.all))
         split = some & ~every
         if split.any():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 from collections import Counter
@@ -19,7 +20,7 @@ from hypothesis import settings
 
 import uop
 from uop.__main__ import main
-from uop.compiler.runtime.cache import use_cache_dir
+from uop.compiler.runtime.cache import POCL_VARIABLE
 from uop.compiler.runtime.opencl import OpenCLDevice, open_opencl
 from uop.compiler.runtime.trials import choose
 from uop.spec.errors import UnsupportedError
@@ -123,7 +124,8 @@ def opencl(tmp_path_factory: pytest.TempPathFactory) -> OpenCLDevice:
 
     PoCL has a kernel cache of its own. Where no device builds kernels the test is skipped.
     """
-    use_cache_dir(tmp_path_factory.mktemp("pocl"))
+    # PoCL reads the variable once, when the first device is opened.
+    os.environ[POCL_VARIABLE] = str(tmp_path_factory.mktemp("pocl"))
     try:
         return open_opencl()
     except UnsupportedError as error:

@@ -43,15 +43,6 @@ KERNEL_SIZE = 1 << 20
 """The size of the test file: larger than any kernel."""
 
 
-def use_cache_dir(folder: Path) -> None:
-    """Set PoCL's kernel cache to `folder`; processes may share it.
-
-    Call it before the first device is opened: PoCL reads the variable once.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    os.environ[POCL_VARIABLE] = str(folder)
-
-
 def why_it_keeps_nothing() -> str:
     """Why PoCL cannot write its kernel cache; empty if it can.
 

@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
-
-from uop.compiler.runtime import cache
-
-
-def test_the_kernel_cache_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(cache.POCL_VARIABLE, "before")
-    cache.use_cache_dir(tmp_path / "worker" / "3")
-    assert os.environ[cache.POCL_VARIABLE] == str(tmp_path / "worker" / "3")
-    assert (tmp_path / "worker" / "3").is_dir()
 
 
 def test_no_space_is_noticed_before_a_kernel_is_built(tmp_path: Path) -> None:

@@ -107,9 +107,7 @@ class _Ordered:
             waits = [w for b in step.targets for w in self._waits(b, is_written=True)]
             effects = {
                 b: UOp(
-                    Op.STORE,
-                    self._after(b, waits),
-                    UOp(Op.GETTUPLE, function, arg=GetTupleArg(k)),
+                    Op.STORE, self._after(b, waits), UOp(Op.GETTUPLE, function, arg=GetTupleArg(k))
                 )
                 for k, b in enumerate(step.targets)
             }

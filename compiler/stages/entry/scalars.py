@@ -150,13 +150,11 @@ def _number(shape: Sizes) -> int:
     return math.prod(shape)
 
 
-def scalarize_graphs(root: UOp) -> UOp:
-    """Scalarize the bodies of a kernel program that are graphs; `linearize` does the lists."""
-    return with_kernels(root, _scalar_graph)
+def scalarize_graph(body: UOp) -> UOp:
+    """Scalarize the body of a kernel that is a graph; `linearize` does the lists.
 
-
-def _scalar_graph(body: UOp) -> UOp:
-    # One with WMMA stays as it is: select makes one loop of the fold of its elements.
+    One with WMMA stays as it is: select makes one loop of the fold of its elements.
+    """
     stays = body.op is not Op.SINK or any(u.op is Op.WMMA for u in body.toposort())
     return body if stays else scalarize(body)
 

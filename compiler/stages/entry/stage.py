@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from uop.compiler.loops import type_of
 from uop.compiler.stages.entry.nests import is_in_every_item, is_parallel, split_nests
-from uop.compiler.stages.entry.scalars import flatten_memory, scalarize_graphs
+from uop.compiler.stages.entry.scalars import flatten_memory, scalarize_graph
 from uop.compiler.stages.select.launch import IN_WARP
 from uop.compiler.stages.select.stage import has, has_vector
 from uop.compiler.targets.target import Target
@@ -39,7 +39,7 @@ def enter(root: UOp) -> UOp:
     # A PROGRAM was rendered from a LINEAR.
     root = with_kernels(root, lambda body: body.src[0] if body.op is Op.PROGRAM else body)
     root = split_nests(flatten_memory(root))
-    return scalarize_graphs(with_kernels(root, _with_constants))
+    return with_kernels(root, lambda body: scalarize_graph(_with_constants(body)))
 
 
 def _without_tag(u: UOp, src: list[UOp]) -> UOp:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from uop.compiler.build import ZERO, add, buffer, div, mod, mul
 from uop.compiler.loops import (
@@ -111,19 +111,13 @@ class _Tile:
         return sorted(self.within, key=lambda r: steps.get(r, 0), reverse=True)
 
 
-@dataclass(slots=True)
 class _Copies:
     """The tiles of a kernel, and its nodes with LOADs from them."""
 
-    order: Sequence[UOp]
-    items: Sequence[UOp]
-    fired: Fired
-    fresh: int = field(init=False)
-    inside: dict[UOp, frozenset[UOp]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.inside = open_ranges(self.order)
-        self.fresh = free_id(self.order)
+    def __init__(self, order: Sequence[UOp], items: Sequence[UOp], fired: Fired) -> None:
+        self.order, self.items, self.fired = order, items, fired
+        self.inside = open_ranges(order)
+        self.fresh = free_id(order)
 
     def made(self) -> UOp:
         tiles: dict[UOp, list[_Tile]] = {}
@@ -135,8 +129,7 @@ class _Copies:
         new: dict[UOp, UOp] = {}
         for tile_of_fold in tiles.values():
             new |= self._copied(tile_of_fold, len(new))
-        root = self.order[-1]
-        return root.substitute(new) if new else root
+        return self.order[-1].substitute(new)
 
     def _found(self) -> Iterable[_Tile]:
         """The tiles of LOADs in a fold over one loop, at indices that no memory decides."""
@@ -302,7 +295,7 @@ def with_rows(body: UOp, fired: Fired) -> UOp:
         new |= _kept(rows, slot, fresh + slot * len(found))
     for before, after in new.items():
         fired(KEEP_ROW, before, after)
-    return body.substitute(new) if new else body
+    return body.substitute(new)
 
 
 def _is_alone(order: Sequence[UOp]) -> bool:
@@ -384,4 +377,4 @@ def in_registers(body: UOp) -> UOp:
         for u in order
         if u.op is Op.BUFFER and u.addrspace is AddrSpace.LOCAL
     }
-    return body.substitute(found) if found else body
+    return body.substitute(found)

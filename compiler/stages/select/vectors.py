@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from typing import cast
@@ -85,35 +85,27 @@ def _tree(op: Op, values: Sequence[UOp]) -> UOp:
     return values[0]
 
 
-@dataclass(slots=True)
 class _Parts:
     """The packs of each node that are needed, and what computes each of them."""
 
-    order: Sequence[UOp]
-    target: Target
-    simplify: Rewriter
-    needed: dict[UOp, dict[Pack, None]] = field(default_factory=dict)
-    registers_of: dict[UOp, dict[Pack, list[list[Pack]]]] = field(default_factory=dict)
-    """The terms of each register of each pack of a fold."""
-    made: dict[UOp, dict[Pack, UOp]] = field(default_factory=dict)
-    indices: Indices = field(init=False)
-    inside: dict[UOp, frozenset[UOp]] = field(init=False)
-    widths: dict[int, int] = field(init=False)
-    """The widths of vectors along each axis with neighbours in memory, the usual axis first."""
-    sums_of_products: set[UOp] = field(default_factory=set)
-    registers: int = 0
-
-    def __post_init__(self) -> None:
-        self.indices = Indices(self.order, self.simplify)
-        self.inside = open_ranges(self.order)
-        data = (u.dtype for u in self.order if has_axes(u) and u.dtype is not dtypes.index)
+    def __init__(self, order: Sequence[UOp], target: Target, simplify: Rewriter) -> None:
+        self.target, self.simplify = target, simplify
+        self.indices, self.inside = Indices(order, simplify), open_ranges(order)
+        self.needed: dict[UOp, dict[Pack, None]] = {}
+        self.registers_of: dict[UOp, dict[Pack, list[list[Pack]]]] = {}
+        """The terms of each register of each pack of a fold."""
+        self.made: dict[UOp, dict[Pack, UOp]] = {}
+        self.sums_of_products: set[UOp] = set()
+        self.registers = 0
+        data = (u.dtype for u in order if has_axes(u) and u.dtype is not dtypes.index)
         itemsize = max((dtype.itemsize for dtype in data), default=1)
-        sizes = axes_of_vectors(self.order, self.indices)
-        widths = {a: self.target.vector_width(size, itemsize) for a, size in sizes.items()}
-        folds = {a for u in self.order if u.op is Op.REDUCE for a in arg_of(u, ReduceArg).axes}
+        sizes = axes_of_vectors(order, self.indices)
+        widths = {a: target.vector_width(size, itemsize) for a, size in sizes.items()}
+        folds = {a for u in order if u.op is Op.REDUCE for a in arg_of(u, ReduceArg).axes}
         # Along an axis that is not folded, a fold needs no sum of the elements of its vectors.
         fit = sorted(widths, key=lambda a: (widths[a] < max(widths.values()), a in folds))
         self.widths = {axis: widths[axis] for axis in fit if widths[axis] > 1}
+        """The widths of vectors along each axis with neighbours in memory, the usual axis first."""
 
     def demand(self, u: UOp) -> None:
         """Collect the elements of its sources that a node needs; its users have done so before."""
