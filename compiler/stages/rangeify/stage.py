@@ -192,7 +192,7 @@ def _with_variables(body: UOp, buffers: Sequence[UOp]) -> tuple[UOp, list[UOp]]:
         v: UOp(Op.PARAM, *v.src, arg=replace(arg_of(v, ParamArg), slot=slot))
         for slot, v in enumerate(of, len(buffers))
     }
-    return body.substitute(own) if own else body, [*buffers, *of]
+    return body.substitute(own), [*buffers, *of]
 
 
 def _passed(argument: UOp) -> UOp:

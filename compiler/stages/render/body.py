@@ -169,37 +169,27 @@ class Statements:
     origins: list[UOp | None] = field(default_factory=list)
 
 
-@dataclass(slots=True)
 class Body:
     """The statements so far, the names of the nodes in scope, and the open blocks."""
 
-    dialect: Dialect
-    written: Statements = field(default_factory=Statements)
-    current: UOp | None = None
-    names: dict[UOp, str] = field(default_factory=dict)
-    blocks: list[tuple[UOp, list[UOp]]] = field(default_factory=list)
-    """Each open block: the node that opened it and the nodes named inside."""
-    whole: set[UOp] = field(default_factory=set)
-    """The registers that are one variable: a vector or a scalar."""
-    inside: set[UOp] = field(default_factory=set)
-    """The indices that are written inside the expression of their user."""
-    starts: set[UOp] = field(default_factory=set)
-    """The registers that are declared with their first value."""
-    copies: dict[UOp, UOp] = field(default_factory=dict)
-    """The STOREs that the device does asynchronously, each with the LOAD of its value."""
-    count: int = 0
-
-    @classmethod
-    def of_kernel(cls, linear: UOp, dialect: Dialect) -> Body:
-        """An empty text of a kernel, with the spelling of its nodes."""
+    def __init__(self, linear: UOp, dialect: Dialect) -> None:
+        self.dialect, self.written = dialect, Statements()
+        self.current: UOp | None = None
+        self.names: dict[UOp, str] = {}
+        self.blocks: list[tuple[UOp, list[UOp]]] = []
+        """Each open block: the node that opened it and the nodes named inside."""
+        self.count = 0
         block = blocks_of(linear)
         places = [u for u in linear.src if u.op is Op.INDEX and u.addrspace is AddrSpace.REG]
         parts = {base_of(u) for u in places if not _is_whole(u)}
-        whole = set(map(base_of, places)) - parts
-        body = cls(dialect, whole=whole, starts=_starts(linear, block) & whole)
-        body.inside = written_inside(linear, block)
-        body.copies = copies(linear, block) if dialect.copy else {}
-        return body
+        self.whole = set(map(base_of, places)) - parts
+        """The registers that are one variable: a vector or a scalar."""
+        self.inside = written_inside(linear, block)
+        """The indices that are written inside the expression of their user."""
+        self.starts = _starts(linear, block) & self.whole
+        """The registers that are declared with their first value."""
+        self.copies = copies(linear, block) if dialect.copy else {}
+        """The STOREs that the device does asynchronously, each with the LOAD of its value."""
 
     def write(self, line: str) -> None:
         self.written.lines.append("  " * len(self.blocks) + line)

@@ -33,7 +33,7 @@ def statements(linear: UOp, dialect: Dialect) -> Statements:
     """The statements of a kernel, without the declarations of its SPECIALs and LOCAL memory."""
     written = _written(linear)
     if dialect not in written:
-        body = Body.of_kernel(linear, dialect)
+        body = Body(linear, dialect)
         for u in linear.src:
             if u.op is Op.SPECIAL:
                 body.names[u] = name_of(u)
