@@ -20,6 +20,7 @@ from uop.conformance.suite.levels.graph import (
     ends,
     functions,
     idioms,
+    models,
     numbers,
     pairs,
     property,
@@ -238,7 +239,7 @@ RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "graph": (
         *(pairs.groups, rewrites.groups, arithmetic.aliased, arithmetic.groups, ends.groups),
         *(structures.groups, chains.groups, orders.groups, buffers.groups, idioms.groups),
-        *(numbers.groups, streams.groups),
+        *(numbers.groups, streams.groups, models.groups),
         random_graph.groups,
     ),
     "twin": (twins.groups,),

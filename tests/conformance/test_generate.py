@@ -86,6 +86,8 @@ LISTED = (
     *("quantised", "bit-tricks", "float-bits", "normalised", "factors", "losses"),
     *("converted", "composed", "divisions", "hashes", "packed", "accumulated", "compared"),
     *("moving-offsets", "bound-sizes", "other-ranks", "same-bits"),
+    *("proportions", "attended", "norms", "recurrent", "pooled", "layouts", "fused"),
+    *("scattered", "requantised", "sized-calls"),
 )
 """Groups whose programs are listed; of these the seed chooses the data."""
 

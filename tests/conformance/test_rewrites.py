@@ -15,7 +15,7 @@ import pytest
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.choices import CountedChoices
 from uop.conformance.suite.generate import cases
-from uop.conformance.suite.levels.graph import idioms, numbers
+from uop.conformance.suite.levels.graph import idioms, models, numbers
 from uop.conformance.suite.levels.graph.pairs import IN_SMOKE, TOGETHER
 from uop.conformance.suite.levels.graph.rewrites import (
     SECTIONS,
@@ -183,7 +183,7 @@ def test_a_smoke_run_has_each_line_of_the_idioms(monkeypatch: pytest.MonkeyPatch
             return made
 
     monkeypatch.setattr(idioms, "Builder", Noted)
-    smoke = [g for m in (idioms, numbers) for g in m.groups(whole()) if g.counts[0]]
+    smoke = [g for m in (idioms, numbers, models) for g in m.groups(whole()) if g.counts[0]]
     for group in smoke:
         group.build(CountedChoices(0, str(group.dtype)), 0)
     every = [

@@ -27,7 +27,7 @@ from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import AllReduceArg, BufferArg, Device, DTypeArg, LoadArg, PadFill, ParamArg
 from uop.spec.case import FileCase
-from uop.spec.dtype import DTYPES, DType, dtypes
+from uop.spec.dtype import DTYPES, INTS, DType, dtypes
 from uop.spec.errors import InvalidError
 from uop.spec.frontend import collectives
 from uop.spec.frontend.tensor import Tensor
@@ -35,7 +35,7 @@ from uop.spec.graph import LEAVES
 from uop.spec.ops.names import Op
 from uop.spec.properties import axis, device
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
-from uop.spec.uop import UOp, const, param
+from uop.spec.uop import UOp, const, index_const, param
 
 DEVICE = "D0"
 PREFERRED = (dtypes.int32, dtypes.float32)
@@ -138,6 +138,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         few, both = (int(dtype is not COLLECTED[-1]), 1, 10), (dtype, vocabulary)
         yield group("device", Op.LOAD, dtype, "turned", few, _turned, *both, needs=needs)
         yield group("device", Op.LOAD, dtype, "apart", few, _apart, *both, needs=needs)
+        yield group("device", Op.LOAD, dtype, "sent", few, _sent, *both, needs=needs)
     for dtype in HOMES:
         args_ = (dtype, vocabulary)
         yield group("device", None, dtype, "sharded", (1, 5, 60), _sharded, *args_, needs=needs)
@@ -275,6 +276,41 @@ def _apart(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     found.append(around)
     test = UOp(Op.CMPLT, t, whole)
     found += [UOp(Op.WHERE, test, t, u), UOp(Op.WHERE, test, whole, t)]
+    return with_data(nodes.outputs(*filter(vocabulary.speaks, found)), choices, *DRAWS)
+
+
+def _sent(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Copy views of a value to another device, and other bits, edges, joints and folds of it; view
+    the copies there.
+    """
+    side = choices.between(4, 6)
+    t, row = param(0, (side, side), dtype, DEVICE), param(1, (1, side), dtype, DEVICE)
+    bits = nodes.bitcast(t, next(d for d in INTS if d.bits == dtype.bits and d is not dtype))
+    parts = nodes.bitcast(t, dtypes.uint8)
+    around = (1, 2), (side + 2, side + 3)
+    turned, part = nodes.permute(t, (1, 0)), nodes.shrink(t, (1, 2), (side - 2, side - 2))
+    sent = [bits, parts, turned, part, nodes.flip(t, (True, False)), nodes.expand(row, t.shape)]
+    sent += [
+        nodes.pad(t, *around, PadFill.ZERO),
+        nodes.pad(part, *around),
+        nodes.permute(part, (1, 0)),
+    ]
+    sent += [nodes.reshape(u, (side * side,)) for u in (t, turned)]
+    sent += [
+        nodes.shrink(nodes.reshape(t, (side * side,)), (3,), (side,)),
+        UOp(Op.STACK, t, turned),
+    ]
+    sent += [nodes.fold(Op.MAX, u, (k,)) for u in (t, turned) for k in range(2)]
+    sent += [UOp(Op.INDEX, t, index_const(1)), nodes.cast(bits, dtypes.int64)]
+    found = [_copied(u, "E") for u in sent]
+    copy = _copied(t, "E")
+    found += [UOp(Op.SUB, copy, _copied(u, "E")) for u in (turned, row)]
+    found += [
+        nodes.permute(copy, (1, 0)),
+        nodes.bitcast(copy, bits.dtype),
+        nodes.pad(copy, *around),
+    ]
+    found += [_copied(nodes.flip(nodes.permute(u, (1, 0)), (True, False)), "F") for u in (copy, t)]
     return with_data(nodes.outputs(*filter(vocabulary.speaks, found)), choices, *DRAWS)
 
 

@@ -80,7 +80,7 @@ ROWS = 7
 STRIPES = {"stripes1": 0x55, "stripes2": 0x33, "stripes4": 0x0F, "bytes": 0x01}
 """What each byte of a constant is: the bits of each second group of 1, 2 and 4, and the lowest."""
 
-TEXTS = "idioms.toml", "numbers.toml"
+TEXTS = "idioms.toml", "numbers.toml", "models.toml"
 """The files with lines; those of a group are in one of them."""
 
 KINDS_SPELLED, KINDS_OF_TRICKS = pairs.Kinds(), pairs.Kinds()
@@ -185,6 +185,24 @@ def _windows_of(u: UOp, size: int) -> UOp:
     return nodes.shrink(nodes.reshape(copies, (size, n + 1)), (0, 0), (size, n + 1 - size))
 
 
+def _seen(u: UOp, axis: int, size: int, step: int, apart: int) -> UOp:
+    """Return windows along an axis, so many steps from one another. Their elements, so far apart,
+    are along a new first axis.
+    """
+    before, (n, *behind) = u.shape[:axis], u.shape[axis:]
+    count = (n - apart * (size - 1) - 1) // step + 1
+    none = [0] * len(u.shape)
+    longer = nodes.pad(u, none, (*before, n + step, *behind), PadFill.ZERO)
+    found = []
+    for k in range(size):
+        start = [*none[:axis], k * apart, *none[axis + 1 :]]
+        part = nodes.shrink(longer, start, (*before, count * step, *behind))
+        split = nodes.reshape(part, (*before, count, step, *behind))
+        first = nodes.shrink(split, (*none, 0), (*before, count, 1, *behind))
+        found.append(nodes.reshape(first, (*before, count, *behind)))
+    return UOp(Op.STACK, *found)
+
+
 def _stacked(*sizes: UOp | int) -> UOp:
     """Return a shape or an offset of which some numbers are variables."""
     return UOp(Op.STACK, *(n if isinstance(n, UOp) else index_const(n) for n in sizes))
@@ -211,6 +229,7 @@ FORMS: dict[str, Callable[..., UOp]] = {
     "REPEATED": _repeated,
     "EVERY": _every,
     "WINDOWS": _windows_of,
+    "SEEN": _seen,
     "UP_TO": lambda n: UOp(Op.CMPLE, _column(_counted(n)), _row(_counted(n))),
     "CUT": lambda u, first, n: UOp(Op.SHRINK, u, _stacked(first), _stacked(n)),
     "PUT": lambda u, first, n: UOp(
