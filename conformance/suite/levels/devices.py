@@ -223,8 +223,8 @@ def _parts(dtype: DType, choices: Choices, index: int) -> Generated:
 
 
 def _turned(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Gather, split anew and fold shards that lie along the second or the third axis, and add what
-    every device has whole.
+    """Gather, split anew and fold shards that lie along the second or the third axis, of matrices
+    too, and add what every device has whole.
     """
     on = devices(choices.between(2, 4))
     rows = len(on) * choices.between(2, 3)
@@ -236,12 +236,15 @@ def _turned(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
         found += [UOp(Op.LOAD, u, arg=LoadArg(to)) for to in (on[0], devices(2))]
         op = Op.MAX if dtype.is_float else choices.pick((Op.ADD, Op.MAX, Op.MUL))
         found.append(nodes.fold(op, u, (first,)))
+    matrix = nodes.permute(param(2, (rows, 3), dtype, on), (1, 0))
+    found += [_copied(matrix, to) for to in (on[0], "E", devices(3))]
     return with_data(nodes.outputs(*filter(vocabulary.speaks, found)), choices, *DRAWS)
 
 
 def _apart(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Subtract shards, whole values, their folds and copies from one another, in either order; move
-    rows across devices and along them, and fold some axes of shards, padded and cut ones.
+    rows across devices and along them, and fold some axes of shards, padded and cut ones; copy the
+    bytes of values.
     """
     n = choices.between(2, MOST_SHARDS)
     on, rows = devices(n), 2 * n
@@ -274,6 +277,10 @@ def _apart(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     for k, to in enumerate((on[0], "E", on[-1]), 1):
         around = UOp(Op.SUB, _copied(around, to), const(k, dtype))
     found.append(around)
+    for own in (single, t):
+        wide = nodes.cast(own, dtypes.int16) if dtype.bits == 8 else own
+        copy = _copied(nodes.bitcast(wide, dtypes.uint8), "E")
+        found += [copy, nodes.bitcast(copy, wide.dtype)]
     test = UOp(Op.CMPLT, t, whole)
     found += [UOp(Op.WHERE, test, t, u), UOp(Op.WHERE, test, whole, t)]
     return with_data(nodes.outputs(*filter(vocabulary.speaks, found)), choices, *DRAWS)

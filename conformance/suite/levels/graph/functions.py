@@ -14,7 +14,7 @@ from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.growth import has_meaning
 from uop.conformance.suite.levels.graph.random_graph import Flavour, flavours_in, grown, on_data
-from uop.conformance.suite.levels.graph.steps import CALLED
+from uop.conformance.suite.levels.graph.steps import CALLED, FOLDS
 from uop.conformance.suite.levels.group import Generated, Group, group, with_data
 from uop.conformance.suite.values import draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
@@ -83,7 +83,8 @@ def _shared(home: DType, flavour: Flavour, choices: Choices, index: int) -> Gene
 def _ranges(dtype: DType, choices: Choices, index: int) -> Generated:
     """Compare places with a variable of a body, at both ends of its range and at a place inside.
 
-    The largest number of one range is a place, that of the other is larger.
+    The largest number of one range is a place, that of the other is larger. Fold rows whose size is
+    a variable, by what is no zero for a zero.
     """
     count = choices.between(3, 6)
     places = UOp(Op.STACK, *map(index_const, range(count)))
@@ -97,6 +98,14 @@ def _ranges(dtype: DType, choices: Choices, index: int) -> Generated:
         inside = UOp(Op.ADD, UOp(Op.MOD, number, index_const(high - low + 1)), index_const(low))
         for at in (index_const(low), index_const(high), inside):
             found += nodes.call(body, at, x)
+    n = variable(0, 0, 2 * count)
+    row = param(1, (n,), dtype)
+    one_more = UOp(Op.ADD, row, const(1, dtype))
+    is_none = nodes.cast(UOp(Op.CMPEQ, row, const(0, dtype)), dtypes.int32)
+    body = [nodes.fold(op, one_more, (0,)) for op in FOLDS] + [nodes.fold(Op.ADD, is_none, (0,))]
+    for size in (count, 2 * count, 1):
+        part = param(2, (2 * count,), dtype) if size > count else nodes.shrink(x, (0,), (size,))
+        found += nodes.call(body, index_const(size), part)
     return with_data(nodes.outputs(*found), choices, draw_ordinary)
 
 
@@ -126,6 +135,8 @@ def _arguments(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
     found += [nodes.call(every, z, y, x)[k] for k in (2, 1)]
     found += nodes.call([UOp(Op.SUB, x, z)], y, x, z) + nodes.call([z, two, x], x, y, z)
     # A body that differs in one number, one axis or one order.
+    found += nodes.call([UOp(Op.SUB, x, UOp(Op.MUL, y, three)), pair[1]], x, y)
+    found += [nodes.call([UOp(Op.SUB, UOp(Op.MAX, x, k), y)], y, x)[0] for k in (two, three)]
     for other in (UOp(Op.SUB, x, UOp(Op.MUL, y, three)), UOp(Op.SUB, y, UOp(Op.MUL, x, two))):
         found += nodes.call([other, nodes.flip(y, (False, True))], x, y)
     found += [nodes.call([nodes.fold(Op.ADD, x, (axis,))], y)[0] for axis in range(2)]

@@ -397,7 +397,8 @@ def _quantised(p: pairs.Plan) -> Iterator[UOp]:
     low, high, bits = int(p.dtype.min), int(p.dtype.max), p.dtype.bits
     zero, other = (low + high + 1) // 2 + p.choices.between(3, 9), p.choices.between(3, 9)
     twin = of_width(p.dtype, not p.dtype.is_signed)
-    named = {"low": low, "high": high, "low_half": low // 2, "high_half": high // 2}
+    named = {"below": low - 1, "beyond": high + 1}
+    named |= {"low": low, "high": high, "low_half": low // 2, "high_half": high // 2}
     named |= {"zero": zero, "other": other, "scale": p.choices.pick((3, 5, 7))}
     named |= {"five": 5 * zero * other, "bits": bits, "top": bits - 1}
     edge = -1 << bits - 1 if twin.is_signed else 1 << bits - 1

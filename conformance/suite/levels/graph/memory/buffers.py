@@ -372,7 +372,8 @@ def _handed_over(m: Memory) -> Iterator[UOp]:
 
 def _over_each_other(m: Memory) -> Iterator[UOp]:
     """Write whole buffers, parts, and where gates are open, one over the other; a copy in between
-    and after it, or none. Write halves, every second element, and parts that overlap.
+    and after it, or none. Write halves, every second element, parts that overlap, and values with
+    absent elements, which leave what is there.
     """
     own, n, ways = m.buffer(m.side), m.side, []
     for _ in range(2):
@@ -385,6 +386,10 @@ def _over_each_other(m: Memory) -> Iterator[UOp]:
     for (i, first), (k, second) in product(*map(enumerate, ways)):
         reads = [between] * ((i + k) % 2), [end] * (i % 2 or k == 2)
         yield in_turn(first, *reads[0], second, *reads[1])
+    for row, axis in ((m.buffer(n), 0), (m.buffer(n, n), 0), (m.buffer(n, n), 1)):
+        whole, part = m.input(*row.shape), part_of(m.input(*row.shape), 0, n - 2, axis)
+        edged = nodes.pad(part, [int(k == axis) for k in range(len(row.shape))], row.shape)
+        yield from (in_turn(store(row, whole), store(row, edged)), store(row, edged))
     own, row, more = m.buffer(2 * n), m.input(n), m.input(n)
     for a, b in ((0, n), (n, 0), (n // 2, 0), (0, n // 2)):
         last = store(part_of(own, b, n), row if a == n else more)
@@ -453,7 +458,7 @@ def _copied(m: Memory) -> Iterator[UOp]:
 
 def _views(m: Memory) -> Iterator[UOp]:
     """Return views of one value with memory of its own, the value twice, and folds of it; views of
-    turned and cut values that are made contiguous, also of inputs.
+    turned and cut values that are made contiguous, also of inputs; views of an operand of a sum.
     """
     n, x = m.side, m.input(m.side, m.side)
     kept = contiguous(plus(x, m.input(n, n)))
@@ -463,6 +468,11 @@ def _views(m: Memory) -> Iterator[UOp]:
     yield nodes.copies(part_of(kept, 1, 1, 1), 3)
     yield nodes.pad(part_of(kept, 1, 2), (1, 0), (4, n), PadFill.ZERO)
     yield from (_bytes(kept), fold(Op.ADD, kept, (0,)), scaled(kept, 3), _turned(x), x)
+    for op, view in product(
+        (plus, minus), (_turned, _upside_down, partial(part_of, start=1, count=2))
+    ):
+        u, v = m.input(n, n), m.input(n, n)
+        yield from (op(u, v), view(u)) if op is plus else (view(v), op(u, v))
     for kept in map(contiguous, (_turned(x), _upside_down(x), part_of(x, 1, n - 1))):
         row = reshape(kept, (kept.shape[0] * n,))
         yield from (row, part_of(row, n - 1, n), _upside_down(kept))
