@@ -104,7 +104,9 @@ def _by_powers(root: UOp, choices: Choices) -> list[dict[int, Array]]:
 
 def _sized(root: UOp, choices: Choices) -> list[dict[int, Array]]:
     """Return such batches, with the largest size, then the least and one between."""
-    batches, size = _tied(root, choices), slots_of(root)[0]
+    batches, size = _tied(root, choices), slots_of(root).get(0)
+    if size is None:
+        return batches
     return [batch | {0: nodes.number_of(size, turn)} for turn, batch in enumerate(batches)]
 
 
