@@ -13,7 +13,7 @@ from uop.conformance.suite.case import MIXED, Case
 from uop.conformance.suite.generate import groups
 from uop.conformance.suite.levels.graph.memory.buffers import EFFECTS
 from uop.interpreter.evaluate import evaluate
-from uop.spec.args import BufferArg, ParamArg
+from uop.spec.args import BufferArg, PadArg, PadFill, ParamArg
 from uop.spec.dtype import dtypes
 from uop.spec.graph import inlined, slots_of
 from uop.spec.ops.names import Op
@@ -47,6 +47,8 @@ class Memory:
             stored = self.run(UOp(Op.SINK, UOp(u.op, self.place(u.src[0]), *self.read(u.src[1:]))))
             assert isinstance(stored, dict)
             self.data |= stored
+        elif isinstance(u.arg, PadArg) and u.arg.fill is PadFill.INVALID:
+            self.known[u] = UOp(u.op, *self.read(u.src), arg=u.arg)  # Its edges are no numbers.
         elif u.addrspace is None and u.op not in NOT_COMPUTED and u.dtype is not dtypes.index:
             self.known[u] = self.kept(self.run(UOp(u.op, *self.read(u.src), arg=u.arg)), u)
 

@@ -102,14 +102,6 @@ def _by_powers(root: UOp, choices: Choices) -> list[dict[int, Array]]:
     return batches
 
 
-def _sized(root: UOp, choices: Choices) -> list[dict[int, Array]]:
-    """Return such batches, with the largest size, then the least and one between."""
-    batches, size = _tied(root, choices), slots_of(root).get(0)
-    if size is None:
-        return batches
-    return [batch | {0: nodes.number_of(size, turn)} for turn, batch in enumerate(batches)]
-
-
 @ROUNDED.add("proportions", COUNTS, OF_POWERS, _far_from_zero)
 def _proportions(p: pairs.Plan) -> Iterator[UOp]:
     """Divide powers by their sums, some of them left out."""
@@ -182,14 +174,14 @@ def _requantised(p: pairs.Plan) -> Iterator[UOp]:
     return results("requantised", p, **_named(p, x=(4, 4), y=(4, 4)), r=r, c=c, **ends)
 
 
-@SPELLED.add("sized-calls", COUNTS, NUMBERS, _sized)
+@SPELLED.add("sized-calls", COUNTS, NUMBERS, _tied)
 def _sized_calls(p: pairs.Plan) -> Iterator[UOp]:
-    """Call a body with sizes inside their range, at its end, and with one that is data."""
+    """Call a body with a size inside its range, and with the largest."""
     size = variable(0, 1, 8)
     x, plane = param(1, (8,), p.dtype), param(2, (8, 3), p.dtype)
     body = {"n": size, "x": x, "plane": plane, "w": param(3, (size,), p.dtype)}
     body["PLACES"] = UOp(Op.STACK, *map(index_const, range(8)))
     values = [*filter(p.vocabulary.speaks, results("sized-calls", p, **body))]
-    for n in (index_const(3), size):
+    for n in map(index_const, (3, 8)):
         part = UOp(Op.SHRINK, x, UOp(Op.STACK, index_const(0)), UOp(Op.STACK, n))
         yield from nodes.call(values, n, x, plane, part)

@@ -47,6 +47,7 @@ from uop.spec.args import PadFill
 from uop.spec.dtype import DType, dtypes
 from uop.spec.graph import slot_of
 from uop.spec.ops.names import Op
+from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, param
 
 FLOATS = (dtypes.float32, dtypes.float64, dtypes.float16)
@@ -71,6 +72,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in vocabulary.of_dtypes(AGAIN):
         yield made(dtype, "run-again", (1, 2, 8), _again, dtype, vocabulary, needs=needs)
     for dtype in vocabulary.of_dtypes(OTHERWISE):
+        if not all(map(vocabulary.speaks, _stores(dtype, SHAPES[0]))):
+            continue
         few = len(SHAPES) if dtype is OTHERWISE[0] else 1
         yield made(
             dtype, "stored-otherwise", (few, few, len(SHAPES)), _otherwise, dtype, needs=needs
@@ -478,10 +481,13 @@ def _with(a: Array, place: int | Array, value: Array) -> Array:
 
 
 def _otherwise(dtype: DType, choices: Choices, index: int) -> Generated:
+    root = UOp(Op.SINK, *_stores(dtype, SHAPES[index % len(SHAPES)]))
+    return with_data(root, choices, draw_ordinary, draw_ordinary)
+
+
+def _stores(dtype: DType, shape: Shape) -> tuple[UOp, UOp]:
     """Update a buffer by itself turned upside down, and fill another one with folds of columns."""
-    shape = SHAPES[index % len(SHAPES)]
     own, other = (nodes.buffer(slot, shape, dtype) for slot in range(2))
     x = param(2, shape, dtype)
     turned = store(own, larger(nodes.flip(own, (True, False)), x))
-    folded = store(other, expand(fold(Op.ADD, x, (0,)), shape))
-    return with_data(UOp(Op.SINK, turned, folded), choices, draw_ordinary, draw_ordinary)
+    return turned, store(other, expand(fold(Op.ADD, x, (0,)), shape))
