@@ -19,17 +19,14 @@ from uop.conformance.suite.levels.graph import (
     chains,
     ends,
     functions,
-    idioms,
-    models,
-    numbers,
     pairs,
     property,
     random_graph,
-    rewrites,
     structures,
     twins,
 )
 from uop.conformance.suite.levels.graph.memory import buffers, orders, streams
+from uop.conformance.suite.levels.graph.patterns import idioms, models, numbers, rewrites
 from uop.conformance.suite.levels.group import Build, Counts, Generated, Group, varied
 from uop.conformance.suite.levels.invalid import InvalidGroup
 from uop.conformance.suite.levels.kernel import kernels, rules, schedules

@@ -12,7 +12,8 @@ from uop.conformance.judging.compare import compare
 from uop.conformance.judging.expected import accepted_on
 from uop.conformance.suite import generate
 from uop.conformance.suite.case import Case
-from uop.conformance.suite.levels.devices import COLLECTIVES, MOST
+from uop.conformance.suite.levels.devices import COLLECTIVES
+from uop.conformance.suite.levels.sharded import MOST
 from uop.interpreter.tensor import devices
 from uop.interpreter.values import Value
 from uop.spec.latitude import STRICT

@@ -15,9 +15,9 @@ import pytest
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.choices import CountedChoices
 from uop.conformance.suite.generate import cases
-from uop.conformance.suite.levels.graph import idioms, models, numbers
 from uop.conformance.suite.levels.graph.pairs import IN_SMOKE, TOGETHER
-from uop.conformance.suite.levels.graph.rewrites import (
+from uop.conformance.suite.levels.graph.patterns import idioms, models, numbers
+from uop.conformance.suite.levels.graph.patterns.rewrites import (
     SECTIONS,
     VARIANTS,
     Builder,
@@ -33,7 +33,9 @@ from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
 TABLE: dict[str, dict[str, str]] = tomllib.loads(
-    files("uop.conformance.suite.levels.graph").joinpath("rewrites.toml").read_text("utf-8")
+    files("uop.conformance.suite.levels.graph.patterns")
+    .joinpath("rewrites.toml")
+    .read_text("utf-8")
 )
 KINDS = {
     "numbers": {"int", "uint", "float"},

@@ -6,32 +6,27 @@ The whole value is judged, whichever device holds which part of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, product
-from math import prod
 from typing import cast
 
 import numpy as np
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes, written
-from uop.conformance.suite.levels.graph.growth import has_meaning
 from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Generated, Group, group, program, with_data
 from uop.conformance.suite.levels.op.absent import positive
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
-from uop.conformance.suite.levels.op.movement import random_permute
-from uop.conformance.suite.values import draw_mixed, draw_ordinary, sample
+from uop.conformance.suite.levels.sharded import DRAWS, MOST, devices, sharded
+from uop.conformance.suite.values import draw_ordinary, sample
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.interpreter.numeric.storage import Array, np_dtype
-from uop.spec.args import AllReduceArg, BufferArg, Device, DTypeArg, LoadArg, PadFill, ParamArg
+from uop.interpreter.numeric.storage import np_dtype
+from uop.spec.args import AllReduceArg, BufferArg, Device, DTypeArg, PadFill, ParamArg
 from uop.spec.case import FileCase
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
-from uop.spec.errors import InvalidError
 from uop.spec.frontend import collectives
 from uop.spec.frontend.tensor import Tensor
-from uop.spec.graph import LEAVES
 from uop.spec.ops.names import Op
 from uop.spec.properties import axis, device
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
@@ -106,8 +101,6 @@ def _on_shards(declaration: OpDef, dtype: DType, choices: Choices, index: int) -
     return program(UOp(declaration.op, *operands, arg=arg), data)
 
 
-MOST = 8
-"""The most devices."""
 HOMES = tuple(DTYPES[n] for n in ("int32", "uint8", "int64", "float32", "float64", "bfloat16"))
 NUMBERS = (3, 8, 5, 2, 7, 4, 6)
 """How many devices fold together: few programs have some that are no power of two."""
@@ -141,13 +134,9 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         yield group("device", Op.LOAD, dtype, "sent", few, _sent, *both, needs=needs)
     for dtype in HOMES:
         args_ = (dtype, vocabulary)
-        yield group("device", None, dtype, "sharded", (1, 5, 60), _sharded, *args_, needs=needs)
+        yield group("device", None, dtype, "sharded", (1, 5, 60), sharded, *args_, needs=needs)
         if vocabulary.on(dtype).unary:
             yield group("device", Op.LOAD, dtype, "moved", (1, 1, 20), _moved, *args_, needs=needs)
-
-
-def devices(n: int) -> tuple[str, ...]:
-    return tuple(f"D{k}" for k in range(n))
 
 
 OF_ONE = ("broadcast", "scatter")
@@ -162,7 +151,6 @@ COLLECTIVES: dict[str, Callable[[Tensor, tuple[str, ...]], Tensor]] = {
     "reduce-scatter": lambda t, d: collectives.reduce_scatter(t),
     "allreduce": lambda t, d: collectives.allreduce(t),
 }
-DRAWS = (draw_ordinary, draw_mixed)
 
 
 def _collective(dtype: DType, name: str, choices: Choices, index: int) -> Generated:
@@ -187,7 +175,7 @@ def _shards(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
         fold = FOLDS[(index + n) % len(FOLDS)]
         root = UOp(op, t, arg=AllReduceArg(fold, choices.pick(targets)))
     else:
-        root = UOp(op, t, arg=LoadArg(choices.pick((on[0], on[-1], "E"))))
+        root = nodes.copied(t, choices.pick((on[0], on[-1], "E")))
     return with_data(root, choices, *DRAWS)
 
 
@@ -216,7 +204,7 @@ def _parts(dtype: DType, choices: Choices, index: int) -> Generated:
     """Gather shards on one device, and take the part of each device and one of two devices."""
     n, rows = choices.between(2, MOST), choices.between(2, 4)
     t = param(0, (n * rows, 3), dtype, devices(n))
-    whole = UOp(Op.LOAD, t, arg=LoadArg(choices.pick((*devices(n), "E"))))
+    whole = nodes.copied(t, choices.pick((*devices(n), "E")))
     starts = [*(k * rows for k in range(n)), choices.between(1, rows - 1)]
     root = nodes.outputs(*(nodes.shrink(whole, (start, 0), (rows, 3)) for start in starts))
     return with_data(root, choices, *DRAWS)
@@ -233,11 +221,11 @@ def _turned(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
     found = [UOp(Op.ADD, t, whole)]
     for first, order in enumerate(((1, 0, 2), (1, 2, 0)), 1):
         u = nodes.permute(t, order)
-        found += [UOp(Op.LOAD, u, arg=LoadArg(to)) for to in (on[0], devices(2))]
+        found += [nodes.copied(u, to) for to in (on[0], devices(2))]
         op = Op.MAX if dtype.is_float else choices.pick((Op.ADD, Op.MAX, Op.MUL))
         found.append(nodes.fold(op, u, (first,)))
     matrix = nodes.permute(param(2, (rows, 3), dtype, on), (1, 0))
-    found += [_copied(matrix, to) for to in (on[0], "E", devices(3))]
+    found += [nodes.copied(matrix, to) for to in (on[0], "E", devices(3))]
     return with_data(nodes.outputs(*filter(vocabulary.speaks, found)), choices, *DRAWS)
 
 
@@ -251,7 +239,7 @@ def _apart(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     t, u = (param(slot, (rows, 2, 3), dtype, on) for slot in range(2))
     whole, single = param(2, (2, 3), dtype), param(3, (rows, 2, 3), dtype, on[-1])
     found = [UOp(Op.SUB, *both) for both in ((t, u), (u, t), (t, whole), (whole, t))]
-    for a, b in ((_copied(t, on[-1]), single), (single, _copied(u, on[-1]))):
+    for a, b in ((nodes.copied(t, on[-1]), single), (single, nodes.copied(u, on[-1]))):
         found.append(UOp(Op.SUB, a, b))
     for op, axes in product(FOLDS, ((0,), (1,), (0, 2), (1, 2), (0, 1, 2))):
         if not (dtype.is_float and op is Op.MUL):
@@ -270,16 +258,16 @@ def _apart(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
         found += [padded, nodes.fold(Op.MAX, padded, (k,))]
         found.append(nodes.fold(Op.MAX, nodes.pad(t, before, sizes), (k,)))
     for order in ((1, 0, 2), (2, 1, 0)):
-        found.append(UOp(Op.SUB, *(_copied(nodes.permute(v, order), "E") for v in (t, u))))
-    turned = _copied(_copied(t, on[::-1]), "E")
-    found += [UOp(Op.SUB, turned, _copied(u, "E")), UOp(Op.STACK, t, u)]
+        found.append(UOp(Op.SUB, *(nodes.copied(nodes.permute(v, order), "E") for v in (t, u))))
+    turned = nodes.copied(nodes.copied(t, on[::-1]), "E")
+    found += [UOp(Op.SUB, turned, nodes.copied(u, "E")), UOp(Op.STACK, t, u)]
     around = single
     for k, to in enumerate((on[0], "E", on[-1]), 1):
-        around = UOp(Op.SUB, _copied(around, to), const(k, dtype))
+        around = UOp(Op.SUB, nodes.copied(around, to), const(k, dtype))
     found.append(around)
     for own in (single, t):
         wide = nodes.cast(own, dtypes.int16) if dtype.bits == 8 else own
-        copy = _copied(nodes.bitcast(wide, dtypes.uint8), "E")
+        copy = nodes.copied(nodes.bitcast(wide, dtypes.uint8), "E")
         found += [copy, nodes.bitcast(copy, wide.dtype)]
     test = UOp(Op.CMPLT, t, whole)
     found += [UOp(Op.WHERE, test, t, u), UOp(Op.WHERE, test, whole, t)]
@@ -309,15 +297,17 @@ def _sent(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) ->
     ]
     sent += [nodes.fold(Op.MAX, u, (k,)) for u in (t, turned) for k in range(2)]
     sent += [UOp(Op.INDEX, t, index_const(1)), nodes.cast(bits, dtypes.int64)]
-    found = [_copied(u, "E") for u in sent]
-    copy = _copied(t, "E")
-    found += [UOp(Op.SUB, copy, _copied(u, "E")) for u in (turned, row)]
+    found = [nodes.copied(u, "E") for u in sent]
+    copy = nodes.copied(t, "E")
+    found += [UOp(Op.SUB, copy, nodes.copied(u, "E")) for u in (turned, row)]
     found += [
         nodes.permute(copy, (1, 0)),
         nodes.bitcast(copy, bits.dtype),
         nodes.pad(copy, *around),
     ]
-    found += [_copied(nodes.flip(nodes.permute(u, (1, 0)), (True, False)), "F") for u in (copy, t)]
+    found += [
+        nodes.copied(nodes.flip(nodes.permute(u, (1, 0)), (True, False)), "F") for u in (copy, t)
+    ]
     return with_data(nodes.outputs(*filter(vocabulary.speaks, found)), choices, *DRAWS)
 
 
@@ -326,7 +316,7 @@ def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     shape: Shape = choices.pick(((7,), (3, 4), (2, 3, 2)))
     t = param(0, shape, dtype, "D0")
     for k in range(choices.between(1, 3)):
-        t = UOp(Op.LOAD, t, arg=LoadArg(f"D{k + 1}"))
+        t = nodes.copied(t, f"D{k + 1}")
         t = UOp(choices.pick(vocabulary.on(dtype).unary), t)
     return with_data(t, choices, *DRAWS)
 
@@ -366,10 +356,6 @@ def _on_memory(
     return with_data(UOp(Op.SINK, *heard), choices, draw_ordinary, draw_ordinary)
 
 
-def _copied(u: UOp, to: Device) -> UOp:
-    return UOp(Op.LOAD, u, arg=LoadArg(to))
-
-
 def _updated(s: _Slots) -> Iterator[UOp]:
     """Update shards: by inputs, behind a gate, by views and folds, and a part of each row."""
     own = s.buffer(s.on)
@@ -385,7 +371,7 @@ def _updated(s: _Slots) -> Iterator[UOp]:
     part = nodes.shrink(own, (0, 1), (rows, 2))
     yield nodes.store(part, nodes.shrink(own, (0, 0), (rows, 2)))
     own = s.buffer(s.on)
-    moved = _copied(nodes.flip(_copied(own, s.on[0]), (True, False)), s.on)
+    moved = nodes.copied(nodes.flip(nodes.copied(own, s.on[0]), (True, False)), s.on)
     yield nodes.store(own, UOp(Op.SUB, moved, s.input(s.on)))
 
 
@@ -393,15 +379,15 @@ def _gathered_again(s: _Slots) -> Iterator[UOp]:
     """Gather shards before and after an update, on a device that has some and on another one."""
     for to in (s.on[0], s.on[-1], "E"):
         own, before, after = s.buffer(s.on), s.buffer(to), s.buffer(to)
-        first = nodes.store(before, _copied(own, to))
+        first = nodes.store(before, nodes.copied(own, to))
         change = nodes.store(UOp(Op.AFTER, own, first), s.input(s.on))
-        yield nodes.store(after, _copied(UOp(Op.AFTER, own, change), to))
+        yield nodes.store(after, nodes.copied(UOp(Op.AFTER, own, change), to))
     rows = s.shape[0]
     for start, end in ((1, rows), (0, rows - 1), (2, rows - 1)):
-        part = nodes.shrink(_copied(s.input(s.on), s.on[0]), (start, 1), (end - start, 2))
-        yield nodes.store(s.buffer(s.on[-1], part.shape), _copied(part, s.on[-1]))
+        part = nodes.shrink(nodes.copied(s.input(s.on), s.on[0]), (start, 1), (end - start, 2))
+        yield nodes.store(s.buffer(s.on[-1], part.shape), nodes.copied(part, s.on[-1]))
     whole, own = s.input("E"), s.buffer(s.on)
-    yield nodes.store(own, UOp(Op.SUB, _copied(whole, s.on), own))
+    yield nodes.store(own, UOp(Op.SUB, nodes.copied(whole, s.on), own))
 
 
 def _exchanged(s: _Slots) -> Iterator[UOp]:
@@ -410,11 +396,11 @@ def _exchanged(s: _Slots) -> Iterator[UOp]:
     for is_part in (False, True):
         source, target = s.buffer(a), s.buffer(b, (2, 2) if is_part else ())
         part = nodes.shrink(source, (1, 1), (2, 2)) if is_part else source
-        copy = nodes.store(target, _copied(part, b))
+        copy = nodes.store(target, nodes.copied(part, b))
         yield nodes.store(UOp(Op.AFTER, source, copy), s.input(a))
     one, two, kept = s.buffer(a), s.buffer(b), s.buffer(b)
-    first = nodes.store(kept, _copied(one, b))
-    second = nodes.store(UOp(Op.AFTER, one, first), _copied(two, a))
+    first = nodes.store(kept, nodes.copied(one, b))
+    second = nodes.store(UOp(Op.AFTER, one, first), nodes.copied(two, a))
     yield nodes.store(UOp(Op.AFTER, two, second), UOp(Op.AFTER, kept, first))
 
 
@@ -426,7 +412,7 @@ def _trained(s: _Slots) -> Iterator[UOp]:
         for _ in range(2):
             slope = nodes.fold(Op.ADD, s.input(s.on), (0,))
             kept = UOp(Op.MUL, velocity, const(3, s.dtype))
-            new = UOp(Op.ADD, kept, _copied(slope, to))
+            new = UOp(Op.ADD, kept, nodes.copied(slope, to))
             velocity = nodes.after(velocity, new)
             weight = nodes.after(weight, UOp(Op.SUB, weight, velocity))
             velocity = UOp(Op.AFTER, velocity, weight.src[1])
@@ -444,169 +430,3 @@ ON_MEMORY: dict[str, tuple[Callable[[_Slots], Iterator[UOp]], ...]] = {
     "exchanged": (_exchanged, _trained),
 }
 """The steps of each kind of program on buffers."""
-
-
-def _sharded(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Build a random graph on shards: ops that keep them, folds, and copies to other devices."""
-    walk = ShardedGraph(choices, dtype, vocabulary)
-    for _ in range(40):
-        if len(walk.made) >= 12:
-            break
-        with suppress(InvalidError):
-            walk.add_if_useful(choices.weighted(TABLE)(walk))
-    return walk.program()
-
-
-@dataclass(slots=True)
-class ShardedGraph:
-    """A graph under construction, all of whose inputs are split over the same devices."""
-
-    choices: Choices
-    dtype: DType
-    vocabulary: Vocabulary
-    n: int = field(init=False)
-    made: dict[UOp, None] = field(default_factory=dict)
-    used: set[UOp] = field(default_factory=set)
-    inputs: dict[int, list[Array]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.n = self.choices.between(1, MOST)
-        rows = self.n * self.choices.between(1, 3)
-        shape: Shape = self.choices.pick(((rows, 4), (rows, 3, 2), (rows,)))
-        for _ in range(2):
-            self.made[self.input(shape, devices(self.n))] = None
-
-    def input(self, shape: Shape, device: Device) -> UOp:
-        """Add a PARAM, or a BUFFER with contents."""
-        slot = len(self.inputs)
-        self.inputs[slot] = [sample(draw, self.dtype, shape, self.choices) for draw in DRAWS]
-        if self.choices.chance(25):
-            return nodes.buffer(slot, shape, self.dtype, device)
-        return param(slot, shape, self.dtype, device)
-
-    def take(self) -> UOp:
-        """Return a value: three times in four one that nothing uses yet."""
-        fresh = [u for u in self.made if u not in self.used]
-        return self.choices.pick(fresh if fresh and self.choices.below(4) else list(self.made))
-
-    def other(self, u: UOp) -> UOp:
-        """Return a value that goes with u: of its shape, or a whole one of fewer or more axes."""
-        fits = [v for v in self.made if v.device == u.device and v.shape == u.shape and v is not u]
-        if fits and self.choices.chance(75):
-            return self.choices.pick(fits)
-        more = self.choices.chance(25)
-        whole = self.input((2, *u.shape) if more else u.shape[1:] or (1,), None)
-        return UOp(Op.CONTIGUOUS, whole) if whole.op is Op.BUFFER else whole
-
-    def add_if_useful(self, u: UOp) -> None:
-        """Add a node unless it has no meaning on the data, or too many elements."""
-        if u in self.made or prod(u.shape) > 2000 or not prod(u.shape):
-            return
-        if not self.vocabulary.speaks(u):
-            return
-        if all(has_meaning(u, inputs) for inputs in self.batches()):
-            self.made[u] = None
-            self.used.update(u.toposort()[:-1])
-
-    def batches(self) -> list[dict[int, Array]]:
-        return [{slot: data[k] for slot, data in self.inputs.items()} for k in range(len(DRAWS))]
-
-    def program(self) -> Generated:
-        """Return the unused values: together, or stored into buffers on their devices."""
-        computed = [u for u in self.made if u.op not in LEAVES]
-        results = [u for u in computed if u not in self.used][-4:] or computed[-1:]
-        results = results or [UOp(Op.CONTIGUOUS, next(iter(self.made)))]
-        root = results[0] if len(results) == 1 else nodes.outputs(*results)
-        if self.choices.chance(30):
-            root = self._stored(results) or root
-        return program(root, *self.batches())
-
-    def _stored(self, results: Sequence[UOp]) -> UOp | None:
-        stores: list[UOp] = []
-        for u in results:
-            # A buffer is split along its first axis.
-            with suppress(InvalidError):
-                slot = len(self.inputs) + len(stores)
-                stores.append(nodes.store(nodes.buffer(slot, u.shape, u.dtype, u.device), u))
-        return UOp(Op.SINK, *stores) if stores else None
-
-
-def elementwise(w: ShardedGraph) -> UOp:
-    u = w.take()
-    ops = w.vocabulary.on(u.dtype)
-    if w.choices.chance(30) and ops.unary:
-        return UOp(w.choices.pick(ops.unary), u)
-    return UOp(w.choices.pick(ops.total), u, w.other(u)) if ops.total else turned(w)
-
-
-def turned(w: ShardedGraph) -> UOp:
-    u = w.take()
-    if w.choices.chance(40):
-        return nodes.flip(u, (w.choices.chance(50) for _ in u.shape))
-    return random_permute(w.choices, u)
-
-
-def reshaped(w: ShardedGraph) -> UOp:
-    """Reshape two axes into one, or one into two."""
-    u = w.take()
-    k = w.choices.below(len(u.shape))
-    before, size, after = u.shape[:k], u.shape[k], u.shape[k + 1 :]
-    if after and w.choices.chance(50):
-        return nodes.reshape(u, (*before, size * after[0], *after[1:]))
-    outer = w.choices.pick([d for d in range(1, size + 1) if size % d == 0])
-    return nodes.reshape(u, (*before, outer, size // outer, *after))
-
-
-def resized(w: ShardedGraph) -> UOp:
-    """Take a part along one axis, or pad with zeros."""
-    u = w.take()
-    k = w.choices.below(len(u.shape))
-    before = w.choices.between(0, 2)
-    offset = [before * (a == k) for a in range(len(u.shape))]
-    if w.choices.chance(50):
-        return nodes.pad(u, offset, (s + 3 * (a == k) for a, s in enumerate(u.shape)), PadFill.ZERO)
-    return nodes.shrink(u, offset, (s - (before + 1) * (a == k) for a, s in enumerate(u.shape)))
-
-
-def folded(w: ShardedGraph) -> UOp:
-    """Fold some axes, maybe that of the shards; then every device has the result."""
-    u = w.take()
-    axes = tuple(k for k in range(len(u.shape)) if w.choices.chance(50)) or (0,)
-    return nodes.fold(
-        Op.MAX if u.dtype.is_float else w.choices.pick((Op.ADD, Op.MAX, Op.MUL)), u, axes
-    )
-
-
-def copied(w: ShardedGraph) -> UOp:
-    """Copy to other devices, to one, or split anew along another axis."""
-    u = w.take()
-    if w.choices.chance(50):
-        u = random_permute(w.choices, u)
-    fits = [n for n in range(1, MOST + 1) if u.shape[0] % n == 0]
-    target: Device = "E" if w.choices.chance(50) else devices(w.choices.pick(fits))
-    return UOp(Op.LOAD, u, arg=LoadArg(target))
-
-
-def replicate(w: ShardedGraph) -> UOp:
-    """Return a whole copy for each device."""
-    u = w.take()
-    return nodes.reshape(
-        nodes.replicated(UOp(Op.LOAD, nodes.copies(u, w.n), arg=LoadArg(devices(w.n)))), u.shape
-    )
-
-
-def stacked(w: ShardedGraph) -> UOp:
-    u = w.take()
-    return UOp(Op.STACK, u, w.other(u))
-
-
-TABLE: tuple[tuple[Callable[[ShardedGraph], UOp], int], ...] = (
-    (elementwise, 8),
-    (turned, 2),
-    (reshaped, 2),
-    (resized, 2),
-    (folded, 2),
-    (copied, 2),
-    (replicate, 1),
-    (stacked, 1),
-)

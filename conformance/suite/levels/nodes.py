@@ -61,6 +61,11 @@ def replicated(u: UOp, axis: int = 0) -> UOp:
     return UOp(Op.REPLICATED, u, arg=args.ReplicatedArg((axis,)))
 
 
+def copied(u: UOp, to: args.Device) -> UOp:
+    """Return a copy of a value on another device or other ones."""
+    return UOp(Op.LOAD, u, arg=args.LoadArg(to))
+
+
 def permute(u: UOp, order: Iterable[int]) -> UOp:
     return UOp(Op.PERMUTE, u, arg=args.PermuteArg(tuple(order)))
 

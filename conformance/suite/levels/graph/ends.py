@@ -20,7 +20,7 @@ from uop.conformance.suite.levels.graph.pairs import (
     ordinary_first,
     own_share,
 )
-from uop.conformance.suite.levels.graph.rewrites import MOVED, SIDES
+from uop.conformance.suite.levels.graph.patterns.rewrites import MOVED, SIDES
 from uop.conformance.suite.levels.graph.steps import FOLDS, either_way
 from uop.conformance.suite.levels.group import Counts, Generated, program
 from uop.conformance.suite.levels.nodes import cast, flip_all, fold, outputs

@@ -25,7 +25,7 @@ import numpy as np
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph import pairs
-from uop.conformance.suite.levels.graph.idioms import READ, SHORT, results
+from uop.conformance.suite.levels.graph.patterns.idioms import READ, SHORT, results
 from uop.conformance.suite.levels.group import Counts, Group
 from uop.conformance.suite.values import draw_bits, draw_ordinary, draw_within, sample
 from uop.conformance.suite.vocabulary import Vocabulary

@@ -23,7 +23,7 @@ import numpy as np
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph import pairs
-from uop.conformance.suite.levels.graph.idioms import STRIPES, of_width, results
+from uop.conformance.suite.levels.graph.patterns.idioms import STRIPES, of_width, results
 from uop.conformance.suite.levels.group import Counts, Group
 from uop.conformance.suite.values import (
     draw_bits,

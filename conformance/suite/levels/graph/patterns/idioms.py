@@ -42,7 +42,7 @@ from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph import pairs
 from uop.conformance.suite.levels.graph.chains import MOVED
-from uop.conformance.suite.levels.graph.rewrites import (
+from uop.conformance.suite.levels.graph.patterns.rewrites import (
     COMPOSED,
     NAMED,
     Argument,

@@ -1,0 +1,1 @@
+"""Graphs that are read from text in the syntax of Python: rewrites, and what programs write."""
