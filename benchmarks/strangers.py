@@ -42,6 +42,8 @@ from uop.spec.latitude import STRICT
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "backends"
 ENOUGH = 3
+MOST = 4
+"""A case that so many faults fail, and half of all, fails by what these have in common."""
 NOT_OF_GRAPHS = {"start", "inputs", "outputs", "one", "run", "__init__"}
 """A fault that overrides one of these may show in a program that it does not rewrite."""
 FaultClass = Any
@@ -144,7 +146,7 @@ def main(
     faults = {
         f"{module.stem}-{name}": fault
         for name, fault in found.items()
-        if isinstance(fault, type) and issubclass(fault, sound) and fault is not sound
+        if isinstance(fault, type) and issubclass(fault, sound) and fault.WITNESS
         and (not names or name in names)
     }  # fmt: skip
     entries = map(json.loads, file.open()) if file.exists() else ()
@@ -158,13 +160,17 @@ def main(
         for name, fault in faults.items():
             if name not in done:
                 in_child(partial(_write, out, suite, fault, (name, effort, seed)))
-    counts = Counter[str]()
-    for entry in map(json.loads, file.open()):
-        if entry["fault"] in faults and entry["seed"] == seed:
-            counts[entry["fault"]] = len(entry["failed"])
-    by_enough = sum(n >= ENOUGH for n in counts.values())
-    by = f"{by_enough} of them by {ENOUGH} cases or more"
-    click.echo(f"{effort}: {len(+counts)} of {len(counts)} found, {by}")
+    entries = [
+        e for e in map(json.loads, file.open()) if e["fault"] in faults and e["seed"] == seed
+    ]
+    counts = [len(entry["failed"]) for entry in entries]
+    by = f"{sum(n >= ENOUGH for n in counts)} of them by {ENOUGH} cases or more"
+    click.echo(f"{effort}: {sum(map(bool, counts))} of {len(counts)} found, {by}")
+    by_case = Counter(id for entry in entries for id in entry["failed"])
+    common = sorted(id for id, n in by_case.items() if n >= max(MOST, len(entries) / 2))
+    if common:
+        what = f"{len(common)} cases fail with half of the faults, by what these have in common"
+        raise click.ClickException(f"{what}; expected none; the first is {common[0]}")
 
 
 def _write(out: IO[str], suite: Suite, fault: FaultClass, about: tuple[str, str, int]) -> None:
