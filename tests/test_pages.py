@@ -35,13 +35,16 @@ OF_EXTRAS = (
 )  # fmt: skip
 """The modules that a plain `pip install .` does not bring."""
 SLOW = {
+    "README.md",
     "accepted-sets.md",
     "ci.md",
+    "compare.md",
     "eight-steps.md",
     "find-a-miscompile.md",
     "judge-your-backend.md",
     "onnx.md",
     "optimizations.md",
+    "profiles.md",
     "stablehlo.md",
     "to-onnx.md",
     "verdict.md",

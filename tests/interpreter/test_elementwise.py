@@ -91,6 +91,7 @@ def test_any_floats(dtype: DType, data: st.DataObject) -> None:
         agrees_with_exact(op, dtype, [a for a, _ in pairs], [b for _, b in pairs])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [*BYTE_FLOATS, *SHORT_FLOATS], ids=repr)
 @pytest.mark.parametrize("op", [Op.RECIP, Op.TRUNC], ids=lambda op: op.name)
 def test_every_narrow_float(op: Op, dtype: DType) -> None:

@@ -72,6 +72,7 @@ def test_pow_of_pairs_of_8_bit_floats(dtype: DType) -> None:
     check_pow(dtype, [(a, b) for a, b in pairs if a % 3 == 1 or b % 5 == 2])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16], ids=repr)
 @pytest.mark.parametrize("op", UNARY, ids=lambda op: op.name)
 def test_every_16_bit_float(op: Op, dtype: DType) -> None:
