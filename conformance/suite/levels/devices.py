@@ -19,7 +19,7 @@ from uop.conformance.suite.levels.group import Generated, Group, group, program,
 from uop.conformance.suite.levels.op.absent import positive
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
 from uop.conformance.suite.levels.sharded import DRAWS, MOST, devices, sharded
-from uop.conformance.suite.values import draw_ordinary, sample
+from uop.conformance.suite.values import array, draw_ordinary, sample
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import AllReduceArg, BufferArg, Device, DTypeArg, PadFill, ParamArg
@@ -105,6 +105,7 @@ HOMES = tuple(DTYPES[n] for n in ("int32", "uint8", "int64", "float32", "float64
 NUMBERS = (3, 8, 5, 2, 7, 4, 6)
 """How many devices fold together: few programs have some that are no power of two."""
 COLLECTED = tuple(DTYPES[n] for n in ("int32", "float32", "int8", "float16"))
+FOLDED = (*COLLECTED, *(DTYPES[n] for n in ("uint8", "uint32", "int64")))
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
@@ -120,7 +121,6 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         for op in (Op.ALLREDUCE, Op.LOAD):
             yield group("device", op, dtype, "devices", counts, _shards, op, dtype, needs=needs)
         few = (1, 1, 10)
-        yield group("device", Op.ALLREDUCE, dtype, "folds", few, _folds, dtype, needs=needs)
         yield group("device", Op.ALLREDUCE, dtype, "rests", few, _rests, dtype, needs=needs)
         yield group("device", Op.LOAD, dtype, "parts", few, _parts, dtype, needs=needs)
         few = (1, 2, 12)
@@ -132,6 +132,9 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         yield group("device", Op.LOAD, dtype, "turned", few, _turned, *both, needs=needs)
         yield group("device", Op.LOAD, dtype, "apart", few, _apart, *both, needs=needs)
         yield group("device", Op.LOAD, dtype, "sent", few, _sent, *both, needs=needs)
+    for dtype in FOLDED:
+        args_ = (dtype, vocabulary)
+        yield group("device", Op.ALLREDUCE, dtype, "folds", (1, 1, 10), _folds, *args_, needs=needs)
     for dtype in HOMES:
         args_ = (dtype, vocabulary)
         yield group("device", None, dtype, "sharded", (1, 5, 60), sharded, *args_, needs=needs)
@@ -191,12 +194,16 @@ def _rests(dtype: DType, choices: Choices, index: int) -> Generated:
     )
 
 
-def _folds(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Fold shards by each op, to all devices; on data of one sign too, which 0 does not bound."""
+def _folds(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+    """Fold shards by each op, to all devices; on data of one sign too, which 0 does not bound, with
+    the lowest value in some columns.
+    """
     on = devices(choices.between(2, MOST))
     t = param(0, (len(on), 5), dtype, on)
-    root = nodes.outputs(*(UOp(Op.ALLREDUCE, t, arg=AllReduceArg(fold, on)) for fold in FOLDS))
+    folds = (*FOLDS, *vocabulary.of([Op.MIN]))
+    root = nodes.outputs(*(UOp(Op.ALLREDUCE, t, arg=AllReduceArg(fold, on)) for fold in folds))
     low = -np.abs(sample(draw_ordinary, dtype, t.shape, choices)) - np_dtype(dtype).type(1)
+    low[choices.between(0, len(on) - 1), :2] = array(dtype, [dtype.encode(dtype.min)])
     return program(root, [low], *([sample(draw, dtype, t.shape, choices)] for draw in DRAWS))
 
 
