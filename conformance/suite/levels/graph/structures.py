@@ -151,6 +151,9 @@ def _siblings(dtype: DType) -> Iterator[UOp]:
         y = param(0, (rows, 12 // rows), dtype)
         yield nodes.fold(Op.ADD, y, (0,))
         yield nodes.permute(y, (1, 0))
+    # In Python -1 and -2 have one hash.
+    numbers = (-1, -2) if dtype.is_signed or dtype.is_float else (1, 2)
+    yield from (UOp(op, x, const(n, dtype)) for op in (Op.ADD, Op.MAX, Op.SUB) for n in numbers)
 
 
 SIBLINGS = len([*_siblings(dtypes.int32)])

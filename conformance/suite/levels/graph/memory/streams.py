@@ -444,11 +444,14 @@ def _again(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     m = Memory(choices, dtype, n)
     x, y, gate, places = m.input(n), m.input(n), m.gate(n), m.places(n, n)
     buffers = own, kept, row = m.buffers(3, n)
+    one, count = m.input(), m.input(dtype=dtypes.int32, draw=draw_within(1, 9))
+    ones, counts = (expand(reshape(u, (1,)), (n,)) for u in (one, cast(count, dtype)))
     numbers = contiguous(cast(numbered(n, n), dtype))
     results = (
         *(plus(x, y), nodes.flip_all(x), _all(Op.ADD, x), _all(Op.MAX, y), indexed(x, places)),
         *(where(gate, x, y), nodes.pad(x, (1,), (n + 2,), PadFill.ZERO), plus(numbers, x)),
-        *(nodes.flip_all(numbers), nodes.after(own, plus(own, x))),
+        *(nodes.flip_all(numbers), plus(x, ones), times(counts, y)),
+        nodes.after(own, plus(own, x)),
         UOp(Op.AFTER, kept, store(kept, y, gate)),
         UOp(Op.AFTER, row, store(part_of(row, 1, n - 2), part_of(x, 0, n - 2))),
     )
@@ -467,6 +470,8 @@ def _again(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
         (places, lambda a: a[::-1].copy()),
         (own, lambda a: _with(a, -1, large)),
         (kept, lambda a: np.roll(a, 1)),
+        (one, lambda a: large if a != large else other),
+        (count, lambda a: a + 1),
     ):
         data = data | {slot_of(u): change(data[slot_of(u)])}
         batches.append(data)
