@@ -230,7 +230,7 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         for dtype in (dtypes.int32, dtypes.float32, dtypes.uint8, dtypes.int64):
             yield of_op(Op.CALL, dtype, name, (1, 4, 20), written, name, dtype)
     yield from features.dense_groups()
-    for dtype in (dtypes.int32, dtypes.float32):
+    for dtype in (dtypes.int32, dtypes.float32, dtypes.uint8):
         yield of_op(Op.PROGRAM, dtype, "rendered", (1, 1, 10), _rendered, dtype, vocabulary)
     yield from features.groups()
 

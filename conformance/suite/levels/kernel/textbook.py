@@ -36,13 +36,18 @@ OPS: dict[type[ast.AST], tuple[Op, Any]] = {
     **{ast.Mult: (Op.MUL, operator.mul), ast.FloorDiv: (Op.IDIV, operator.floordiv)},
     **{ast.Mod: (Op.MOD, operator.mod), ast.Lt: (Op.CMPLT, operator.lt)},
     **{ast.NotEq: (Op.CMPNE, operator.ne), ast.And: (Op.AND, operator.and_)},
-    ast.Or: (Op.OR, operator.or_),
+    **{ast.Or: (Op.OR, operator.or_), ast.Eq: (Op.CMPEQ, operator.eq)},
+    **{ast.BitAnd: (Op.AND, operator.and_), ast.BitOr: (Op.OR, operator.or_)},
+    **{ast.BitXor: (Op.XOR, operator.xor), ast.LShift: (Op.SHL, operator.lshift)},
+    **{ast.RShift: (Op.SHR, operator.rshift), ast.LtE: (Op.CMPLE, operator.le)},
+    **{ast.Gt: (Op.CMPGT, operator.gt), ast.GtE: (Op.CMPGE, operator.ge)},
 }
 """The op of each operator, and what it is on two numbers."""
 NAMES: dict[str, Any] = {
     **{d.name: d for d in VALUES},
     **{kind.name: lambda size, kind=kind: [(kind, size)] for kind in AxisType},
-    **{"sum": Op.ADD, "product": Op.MUL, "max": Op.MAX},
+    **{"sum": Op.ADD, "product": Op.MUL, "max": Op.MAX, "min": Op.MIN},
+    **{"cdiv": Op.CDIV, "cmod": Op.CMOD},
     "range": lambda size: [(AxisType.LOOP, size)],
     "flat": lambda *counters: scalar.flat(counters),
     "after": lambda place, r: replace(place, node=UOp(Op.AFTER, place.node, r)),
