@@ -25,7 +25,7 @@ from uop.conformance.suite.levels.graph import (
     structures,
     twins,
 )
-from uop.conformance.suite.levels.graph.memory import buffers, orders, streams
+from uop.conformance.suite.levels.graph.memory import buffers, orders, parts, streams
 from uop.conformance.suite.levels.graph.patterns import idioms, models, numbers, rewrites
 from uop.conformance.suite.levels.group import Build, Counts, Generated, Group, varied
 from uop.conformance.suite.levels.invalid import InvalidGroup
@@ -236,7 +236,7 @@ RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
     "graph": (
         *(pairs.groups, rewrites.groups, arithmetic.aliased, arithmetic.groups, ends.groups),
         *(structures.groups, chains.groups, orders.groups, buffers.groups, idioms.groups),
-        *(numbers.groups, streams.groups, models.groups),
+        *(numbers.groups, streams.groups, models.groups, parts.groups),
         random_graph.groups,
     ),
     "twin": (twins.groups,),

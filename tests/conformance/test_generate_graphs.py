@@ -37,11 +37,11 @@ LISTED = (
     *("read-around", "dtypes-alone", "widened-apart", "tests-folded", "returned"),
     *("whole-again", "values-shared", "crossing"),
     *(*buffers.EFFECTS, "lent", "stored-siblings"),
-    *("streamed", "stepped", "run-again", "stored-otherwise"),
+    *("streamed", "stepped", "run-again", "stored-otherwise", "left-alone", "beside"),
     *("computed-reads", "rearranged", "windows", "picks", "alike", "alike-views"),
     *("quantised", "bit-tricks", "float-bits", "normalised", "factors", "losses"),
     *("converted", "composed", "divisions", "hashes", "packed", "accumulated", "compared"),
-    *("moving-offsets", "bound-sizes", "other-ranks", "same-bits"),
+    *("moving-offsets", "bound-sizes", "free-sizes", "other-ranks", "same-bits"),
     *("proportions", "attended", "norms", "recurrent", "pooled", "layouts", "fused"),
     *("scattered", "requantised", "sized-calls"),
 )

@@ -219,7 +219,7 @@ def _parts(dtype: DType, choices: Choices, index: int) -> Generated:
 
 def _turned(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Gather, split anew and fold shards that lie along the second or the third axis, of matrices
-    too, and add what every device has whole.
+    too, and add what every device has whole; split over another number of devices.
     """
     on = devices(choices.between(2, 4))
     rows = len(on) * choices.between(2, 3)
@@ -231,9 +231,24 @@ def _turned(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
         found += [nodes.copied(u, to) for to in (on[0], devices(2))]
         op = Op.MAX if dtype.is_float else choices.pick((Op.ADD, Op.MAX, Op.MUL))
         found.append(nodes.fold(op, u, (first,)))
+    found += _spread(u, on, param(3, u.shape, dtype))
     matrix = nodes.permute(param(2, (rows, 3), dtype, on), (1, 0))
     found += [nodes.copied(matrix, to) for to in (on[0], "E", devices(3))]
+    fewer_or_more = (d for d in range(2, MOST) if rows % d == 0 and d != len(on))
+    found.append(nodes.copied(t, devices(next(fewer_or_more, 1) + 1)[:0:-1]))
     return with_data(nodes.outputs(*filter(vocabulary.speaks, found)), choices, *DRAWS)
+
+
+def _spread(u: UOp, on: tuple[str, ...], w: UOp) -> Iterator[UOp]:
+    """Join, pick, pad, split and fold shards along the last axis, with whole values, and gather."""
+    first, second, last = u.shape
+    one, line = (nodes.shrink(w, (0, 0, 0), shape) for shape in ((1, 1, last), (first, second, 1)))
+    yield from (UOp(Op.SUB, *pair) for pair in ((w, u), (u, one), (line, u)))
+    padded = nodes.pad(u, (1, 0, 0), (first + 2, second, last))
+    split = nodes.reshape(u, (first, second, len(on), last // len(on)))
+    folds = [nodes.fold(Op.MAX, *of) for of in ((padded, (2,)), (u, (0, 2)), (split, (3,)))]
+    joint, picked = UOp(Op.STACK, u, UOp(Op.SUB, u, w)), UOp(Op.INDEX, u, index_const(1))
+    yield from (nodes.copied(v, "E") for v in (joint, picked, *folds))
 
 
 def _apart(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
@@ -283,7 +298,7 @@ def _apart(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
 
 def _sent(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Copy views of a value to another device, and other bits, edges, joints and folds of it; view
-    the copies there.
+    the copies there, and copy them on or back.
     """
     side = choices.between(4, 6)
     t, row = param(0, (side, side), dtype, DEVICE), param(1, (1, side), dtype, DEVICE)
@@ -315,7 +330,27 @@ def _sent(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) ->
     found += [
         nodes.copied(nodes.flip(nodes.permute(u, (1, 0)), (True, False)), "F") for u in (copy, t)
     ]
+    found += _there_and_back(t)
     return with_data(nodes.outputs(*filter(vocabulary.speaks, found)), choices, *DRAWS)
+
+
+def _there_and_back(t: UOp) -> Iterator[UOp]:
+    """Copy a square and copies of it: converted on the way, read by data, beside other values."""
+    less = dtypes.bfloat16 if t.dtype.is_float else dtypes.bool
+    there, turned, three = nodes.copied(t, "E"), nodes.permute(t, (1, 0)), const(3, t.dtype)
+    for u in (nodes.copied(nodes.cast(t, less), "E"), nodes.cast(there, less)):
+        yield from (nodes.cast(u, t.dtype), nodes.cast(nodes.copied(u, DEVICE), t.dtype))
+    for first, last in ((DEVICE, "E"), ("E", DEVICE), ("F", "E")):
+        yield nodes.copied(UOp(Op.SUB, nodes.copied(turned, first), three), last)
+        yield UOp(Op.SUB, nodes.copied(nodes.copied(turned, first), last), nodes.copied(t, last))
+    number = nodes.expand(nodes.reshape(three, (1, 1)), t.shape)
+    yield from (nodes.copied(number, "E"), UOp(Op.SUB, nodes.copied(number, "E"), there))
+    at = param(2, t.shape[:1], dtypes.int32, DEVICE)
+    row = UOp(Op.MOD, at, const(t.shape[0], dtypes.int32))
+    yield UOp(Op.INDEX, there, nodes.copied(row, "E"))
+    yield nodes.copied(UOp(Op.INDEX, t, row), "E")
+    for u in (t, there, turned, nodes.expand(nodes.shrink(t, (0, 1), (t.shape[0], 1)), t.shape)):
+        yield nodes.copied(nodes.shrink(u, (1, 0), (1, t.shape[0])), "F")
 
 
 def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
@@ -341,8 +376,8 @@ class _Slots:
     def shape(self) -> Shape:
         return (2 * len(self.on), 3)
 
-    def buffer(self, on: Device, shape: Shape = ()) -> UOp:
-        return nodes.buffer(next(self.slots), shape or self.shape, self.dtype, on)
+    def buffer(self, on: Device, shape: Shape = (), dtype: DType | None = None) -> UOp:
+        return nodes.buffer(next(self.slots), shape or self.shape, dtype or self.dtype, on)
 
     def input(self, on: Device, shape: Shape = (), dtype: DType | None = None) -> UOp:
         return param(next(self.slots), shape or self.shape, dtype or self.dtype, on)
@@ -411,6 +446,33 @@ def _exchanged(s: _Slots) -> Iterator[UOp]:
     yield nodes.store(UOp(Op.AFTER, two, second), UOp(Op.AFTER, kept, first))
 
 
+def _copied_first(s: _Slots) -> Iterator[UOp]:
+    """Copy views of a buffer, and of shards, to the same devices, other ones, there and back; store
+    the copy, change the buffer, and store the copy once more.
+    """
+    (rows, columns), (a, b), few = s.shape, (s.on[0], s.on[-1]), s.on[:2]
+    views: tuple[Callable[[UOp], UOp], ...] = (
+        lambda u: u,
+        lambda u: nodes.bitcast(u, dtypes.uint8),
+        lambda u: nodes.flip(nodes.shrink(u, (0, 1), (u.shape[0], 2)), (False, True)),
+        lambda u: nodes.shrink(u, (1, 1), (2, 2)),
+        lambda u: nodes.permute(u, (1, 0)),
+        lambda u: nodes.pad(UOp(Op.SUB, u, const(1, u.dtype)), (1, 0), (rows + 2, columns)),
+    )
+    ways: list[tuple[Callable[[UOp], UOp], tuple[Device, ...]]]
+    ways = [*product(views, ((a, a),)), *product((*views[:2], views[-1]), ((a, b, a),))]
+    ways += [(views[0], (a, "E", b)), *product(views[:2], ((few, few),)), (views[0], (few, a))]
+    for view, (home, *path) in ways:
+        own = s.buffer(home, (2 * len(few), 3) if home is few else ())
+        copy = view(own)
+        for to in path:
+            copy = nodes.copied(copy, to)
+        early, late = (s.buffer(copy.device, copy.shape, copy.dtype) for _ in range(2))
+        kept = nodes.store(early, copy)
+        change = nodes.store(UOp(Op.AFTER, own, kept), s.input(home, own.shape))
+        yield nodes.store(UOp(Op.AFTER, late, change), copy)
+
+
 def _trained(s: _Slots) -> Iterator[UOp]:
     """Move weights on one device, or shared out, by what all devices computed, in two steps."""
     row = (1, 3)
@@ -434,6 +496,6 @@ def _trained(s: _Slots) -> Iterator[UOp]:
 
 ON_MEMORY: dict[str, tuple[Callable[[_Slots], Iterator[UOp]], ...]] = {
     "updated": (_updated, _gathered_again),
-    "exchanged": (_exchanged, _trained),
+    "exchanged": (_exchanged, _trained, _copied_first),
 }
 """The steps of each kind of program on buffers."""

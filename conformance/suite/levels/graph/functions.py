@@ -155,12 +155,42 @@ def _arguments(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
     is_first = UOp(Op.WHERE, param(2, (n, n), dtypes.bool), x, y)
     gate = param(3, (n, n), dtypes.bool)
     found += nodes.call([is_first], x, z, gate) + nodes.call([is_first], z, x, UOp(Op.NOT, gate))
+    found += _alike(x, y, z)
     heard = dict.fromkeys(filter(vocabulary.speaks, found))
     return with_data(nodes.outputs(*heard), choices, draw_ordinary)
 
 
+def _alike(x: UOp, y: UOp, z: UOp) -> Iterator[UOp]:
+    """Call bodies that differ in a shape, a dtype or a number, on parts and views of one value; and
+    a body that returns what is absent, an argument twice, and a number.
+    """
+    dtype, n, one = x.dtype, x.shape[0], const(1, x.dtype)
+    narrow = dtypes.float16 if dtype.is_float else dtypes.int8
+
+    def called(u: UOp, v: UOp, number: int = 7) -> list[UOp]:
+        a, b = (param(slot, u.shape, u.dtype) for slot in range(2))
+        apart = UOp(Op.SUB, a, UOp(Op.MUL, b, const(number, u.dtype)))
+        return nodes.call([nodes.fold(Op.MAX, apart, (0,)), apart, nodes.flip_all(b)], u, v)
+
+    for shape in ((1, n), (n, 1), (1, 1), (0, n), (n - 1, n)):
+        yield from called(nodes.shrink(x, (0, 0), shape), nodes.shrink(y, (0, 0), shape))
+    yield from (*called(x, y), *called(x, y, 5)[:2])
+    yield from called(nodes.cast(x, narrow), nodes.cast(y, narrow))[:2]
+    rows = [nodes.shrink(x, (k, 0), (n - 1, n)) for k in range(2)]
+    for u in (rows[0], nodes.flip(rows[0], (True, False))):
+        yield from (*called(u, rows[1])[:2], *called(rows[1], u)[1:])
+    a, b = (param(slot, x.shape, dtype) for slot in range(2))
+    edged = nodes.pad(nodes.shrink(a, (1, 0), (n - 1, n)), (0, 0), x.shape)
+    for u in (x, nodes.pad(rows[0], (1, 0), x.shape)):
+        found = nodes.call([edged, UOp(Op.SUB, edged, b), b, one, b], u, z)
+        yield from (nodes.fold(Op.ADD, UOp(Op.SUB, one, value), (0,)) for value in found[:2])
+        yield from found[2:]
+
+
 def _on_memory(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    """Call one body on buffers and parts of them, before and after a STORE of a result."""
+    """Call one body on buffers and parts of them, before and after a STORE of a result; store a
+    result before and after its argument changes.
+    """
     n = choices.between(3, 5)
     x, y = (param(slot, (n, n), dtype) for slot in range(2))
     body = [UOp(Op.SUB, x, UOp(Op.MUL, y, const(3, dtype))), nodes.permute(x, (1, 0))]
@@ -184,6 +214,12 @@ def _on_memory(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
     small = [param(k, (n - 1, n), dtype) for k in range(2)]
     (apart,) = nodes.call([UOp(Op.SUB, *small)], *rows)
     effects.append(nodes.store(nodes.shrink(own, (1, 0), (n - 1, n)), apart))
+    for value in (*(UOp(Op.CONTIGUOUS, u) for u in (x, nodes.flip_all(x))), body[0]):
+        own, other, kept, late = (buffer() for _ in range(4))
+        (result,) = nodes.call([value], own, other)
+        old = UOp(Op.AFTER, own, nodes.store(kept, result))
+        change = nodes.store(old, nodes.call(body, other, own)[0])
+        effects.append(nodes.store(UOp(Op.AFTER, late, change), result))
     one, two = buffer(), buffer()
     ready = UOp(Op.AFTER, one, nodes.store(out, one))
     effects.append(nodes.store(ready, nodes.call(body, two, ready)[0]))

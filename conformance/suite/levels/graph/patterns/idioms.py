@@ -20,6 +20,7 @@
 - losses: losses by number and by proportion, masks, means, and steps that depend on folds.
 - moving-offsets: offsets, indices, masks and values that are computed of variables.
 - bound-sizes: sizes that are variables, at both ends of their range.
+- free-sizes: sizes, and offsets beside them, that are computed of inputs.
 - other-ranks: views and folds of rank 4, 5 and 0, of no elements, of edges and of copies.
 - same-bits: constants and folds of the same bits as a float and as an integer of either sign.
 """
@@ -238,6 +239,7 @@ FORMS: dict[str, Callable[..., UOp]] = {
     "SHRINK2": lambda u, i, j, n: UOp(Op.SHRINK, u, _stacked(i, j), _stacked(n, n)),
     "SIZED": lambda u, n: UOp(Op.SHRINK, u, _stacked(0), _stacked(n)),
     "SIZED2": lambda u, n, m: UOp(Op.SHRINK, u, _stacked(0, 0), _stacked(n, m)),
+    "EDGED": lambda u, n: UOp(Op.PAD, u, _stacked(1), _stacked(n), arg=PadArg(PadFill.INVALID)),
     "LONGER": lambda u, n: UOp(Op.PAD, u, _stacked(1), _stacked(n), arg=PadArg(PadFill.ZERO)),
     "EXPANDED": lambda u, n: UOp(Op.EXPAND, u, _stacked(n)),
     "SHAPED": lambda u, n, m: UOp(Op.RESHAPE, u, _stacked(n, m)),
@@ -370,6 +372,15 @@ def _bound_sizes(p: pairs.Plan) -> Iterator[UOp]:
     for slot, (name, (low, high, value)) in enumerate(ranges.items(), len(shapes)):
         named[name] = UOp(Op.BIND, variable(slot, low, high), index_const(value))
     return results("bound-sizes", p, **named)
+
+
+@KINDS_SPELLED.add("free-sizes", COUNTS, MOVED, _moved_to_ends)
+def _free_sizes(p: pairs.Plan) -> Iterator[UOp]:
+    """Fold, move and join so many elements as inputs say: none, all and some of them."""
+    shapes: dict[str, Shape] = {"x": (8,), "z": (8,), "plane": (4, 8)}
+    named = {name: param(slot, s, p.dtype) for slot, (name, s) in enumerate(shapes.items())}
+    named |= {"n": variable(6, 0, 8), "k": variable(7, 0, 7), "m": variable(8, 1, 4)}
+    return results("free-sizes", p, **named)
 
 
 @KINDS_SPELLED.add("other-ranks", COUNTS, MOVED, pairs.drawn(_below_zero, draw_ordinary))
