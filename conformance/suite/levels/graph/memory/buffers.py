@@ -496,9 +496,17 @@ def _handed_on(m: Memory) -> Iterator[UOp]:
 def _before_and_after(m: Memory) -> Iterator[UOp]:
     """Return copies of buffers, views of those, and what the buffers hold after a STORE."""
     own, more = m.buffer(m.side, m.side), m.input(m.side, m.side)
-    for kept in map(contiguous, (own, _turned(own), nodes.flip_all(own))):
+    copies = map(contiguous, (own, _turned(own), nodes.flip_all(own)))
+    for kept in (*copies, UOp(Op.LOAD, own)):
         later = nodes.after(own, plus(kept, more))
         yield nodes.outputs(kept, part_of(kept, 1, 2), contiguous(later), minus(later, kept))
+
+
+def _of_one_input(m: Memory) -> Iterator[UOp]:
+    """Combine what is computed of an input and a view of it, which nothing else reads."""
+    for view in (_turned, _upside_down, nodes.flip_all):
+        x, y = m.input(m.side, m.side), m.input(m.side, m.side)
+        yield from (minus(times(x, x), view(x)), plus(view(y), one_more(y)))
 
 
 def _siblings(m: Memory) -> Iterator[UOp]:
@@ -541,7 +549,7 @@ EFFECTS: dict[str, Steps] = {
     "read-again": (_around, _awaited, _copied),
 }
 """The steps of each kind of program."""
-RESULTS: Steps = (_views, _handed_on, _before_and_after)
+RESULTS: Steps = (_views, _handed_on, _before_and_after, _of_one_input)
 NEEDS = {
     "updated": (*MEMORY, Op.ADD, Op.PAD, Op.SHRINK),
     "trained": (*MEMORY, Op.ADD, Op.SUB, Op.MUL),

@@ -28,6 +28,7 @@ from uop.conformance.suite.levels.graph.memory.buffers import (
 from uop.conformance.suite.levels.graph.steps import MEMORY
 from uop.conformance.suite.levels.group import Generated, Group, group
 from uop.conformance.suite.levels.nodes import expand, fold, reshape, store
+from uop.conformance.suite.values import draw_within
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import PadFill, SliceArg
 from uop.spec.dtype import DType, dtypes
@@ -141,13 +142,14 @@ def _each_beside_another(m: Memory) -> Iterator[UOp]:
     blocks = (column, other), (column, across), (across, rows), (rows, block), (block, across)
     for one, two in (*pairs, *blocks):
         yield in_turn(store(one, m.input(*one.shape)), m.kept(two))
-    for both in blocks:
+    for both in (*blocks, *((table, u) for u in (column, across, rows, block))):
         yield in_turn(*(store(u, m.input(*u.shape)) for u in both))
 
 
 def _in_no_order(m: Memory) -> Iterator[UOp]:
     """Write two parts by parts of one value: as they stand, exchanged, equal, with a gap in either
-    of them, as rows and as columns; write so many elements as a variable says.
+    of them, as rows and as columns; write the lesser of two where they differ, and so many
+    elements as a variable says.
     """
     row, x, low, high, few = m.buffer(12), m.input(12), (0, 6), (6, 6), (0, 5)
     ways = [((low, high), of) for of in ((low, high), (high, low), (low, low), (low, (5, 6)))]
@@ -160,6 +162,8 @@ def _in_no_order(m: Memory) -> Iterator[UOp]:
         values = (part_of(x, *half) for half in (low, high))
         written = zip(lines, values, strict=True)
         yield UOp(Op.SINK, *(store(u, reshape(value, u.shape)) for u, value in written))
+    y, z = (m.input(12, draw=draw_within(1, 3)) for _ in range(2))
+    yield UOp(Op.SINK, store(row, y, less(y, z)), store(row, z, less(z, y)))
     start, size = UOp(Op.STACK, index_const(1)), UOp(Op.STACK, m.variable(0, 9))
     part, value = (UOp(Op.SHRINK, u, start, size) for u in (row, x))
     yield in_turn(store(part, value), m.kept(scaled(row, 3)))
