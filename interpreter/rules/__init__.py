@@ -3,6 +3,11 @@
 Importing this package registers all rules in `rules.table`.
 """
 
-from uop.interpreter.rules import codegen, decomposed, elementwise, extension, movement, reduce
-
-__all__ = ["codegen", "decomposed", "elementwise", "extension", "movement", "reduce"]
+from uop.interpreter.rules import (  # noqa: F401
+    codegen,
+    decomposed,
+    elementwise,
+    extension,
+    movement,
+    reduce,
+)

@@ -10,12 +10,12 @@ from uop.spec.args import GetTupleArg, ParamArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.graph import slot_of
 from uop.spec.ops.constraints import op_among
-from uop.spec.ops.effects import effect
+from uop.spec.ops.kinds import declare, effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import axis, device, dtype, min_max, shape
 from uop.spec.properties.axis import shards
 from uop.spec.properties.shape import is_fixed
-from uop.spec.registry import Clause, Constraint, OpDef, define
+from uop.spec.registry import Clause, Constraint
 from uop.spec.walk import free_params
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ def _buffer_differs(u: Node) -> str | None:
 
 
 effect(
-    Op.FUNCTION,
     "call",
+    Op.FUNCTION,
     "The body TUPLE with each PARAM k replaced by the argument a_k.",
     ("body", "a*"),
     op_among("FUNCTION.c1", "the body is a TUPLE", 0, Op.TUPLE),
@@ -111,12 +111,12 @@ effect(
         _argument_differs,
     ),
     Constraint("FUNCTION.c3", "a sharded argument has a PARAM that is sharded so", _shards_differ),
-    on=device.of_arguments,
+    device=device.of_arguments,
 )
 
 effect(
-    Op.CALL,
     "call",
+    Op.CALL,
     "Run a kernel: each PARAM k of the body is the buffer a_k.",
     ("body", "a*"),
     op_among(
@@ -130,7 +130,7 @@ effect(
         "each PARAM k of the body has a buffer a_k of its size and dtype",
         _buffer_differs,
     ),
-    on=device.of_arguments,
+    device=device.of_arguments,
     clauses=(
         Clause("CALL.u1", "what belongs to kernels stands in the body of a CALL"),
         Clause("CALL.n2", "an argument is a BUFFER, in any shape, or a value that is only read"),
@@ -141,28 +141,24 @@ effect(
 )
 
 effect(
-    Op.TUPLE,
     "call",
+    Op.TUPLE,
     "Pack values: what a FUNCTION returns.",
     ("v*",),
     Constraint("TUPLE.c1", "operands have a value", _no_value),
 )
 
-define(
-    OpDef(
-        Op.GETTUPLE,
-        section="call",
-        doc="The element idx of a TUPLE, or of what a FUNCTION returns.",
-        src=("T",),
-        arg=GetTupleArg,
-        dtype=dtype.element,
-        shape=shape.element,
-        device=device.element,
-        min_max=min_max.gettuple,
-        axis=axis.element,
-        constraints=(
-            Constraint("GETTUPLE.c1", "T is a TUPLE or a FUNCTION", _nothing_returned),
-            Constraint("GETTUPLE.c2", "idx is an element of T", _no_element),
-        ),
-    )
+declare(
+    "call",
+    Op.GETTUPLE,
+    "The element idx of a TUPLE, or of what a FUNCTION returns.",
+    ("T",),
+    Constraint("GETTUPLE.c1", "T is a TUPLE or a FUNCTION", _nothing_returned),
+    Constraint("GETTUPLE.c2", "idx is an element of T", _no_element),
+    arg=GetTupleArg,
+    dtype=dtype.element,
+    shape=shape.element,
+    device=device.element,
+    min_max=min_max.gettuple,
+    axis=axis.element,
 )

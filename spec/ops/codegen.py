@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uop.spec import args
 from uop.spec import latitude as lat
@@ -17,11 +17,11 @@ from uop.spec.ops.constraints import (
     one_shape,
     op_among,
 )
-from uop.spec.ops.effects import counter, effect
+from uop.spec.ops.kinds import counter, declare, effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import device, dtype, shape
 from uop.spec.properties.words import says
-from uop.spec.registry import AccessKind, Clause, Constraint, OpDef, Shape, define
+from uop.spec.registry import AccessKind, Clause, Constraint, Shape
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -97,40 +97,33 @@ def _declared_shape(u: Node) -> Shape:
     return arg_of(u, args.InsArg, args.CustomArg).shape
 
 
-OF_ARG: dict[str, Any] = {
-    "section": "codegen",
-    "dtype": _declared_dtype,
-    "shape": _declared_shape,
-}
-"""The property rules of an op whose arg declares its result."""
-
 RESULT = "sizes are 0 or more; void has shape ()"
 REGISTERED = "a meaning is registered under its name"
 
 counter(
-    Op.SPECIAL,
     "codegen",
+    Op.SPECIAL,
     "The index of this work item along one dimension of the launch: 0 to bound - 1.",
-    args.SpecialArg,
+    arg=args.SpecialArg,
 )
 
 effect(
-    Op.BARRIER,
     "codegen",
+    Op.BARRIER,
     "Every work item of a workgroup waits here, once its deps are done, for all the others.",
     ("deps*",),
     are_effects("BARRIER.c1"),
-    on=device.null,
+    device=device.null,
     clauses=(Clause("BARRIER.u1", "what one work item of a group waits at, all of them reach"),),
 )
 
 effect(
-    Op.IF,
     "codegen",
+    Op.IF,
     "Run the instructions up to ENDIF in the work items whose gate is true.",
     ("gate",),
     Constraint("IF.c1", "the gate is a bool of shape ()", _no_condition),
-    on=device.null,
+    device=device.null,
     clauses=(
         Clause("IF.u1", "an IF stands in a LINEAR, which says what it encloses (D-062)"),
         Clause("IF.u2", "the gate is not UNSPECIFIED"),
@@ -138,17 +131,17 @@ effect(
 )
 
 effect(
-    Op.ENDIF,
     "codegen",
+    Op.ENDIF,
     "The end of what an IF encloses.",
     ("if",),
     op_among("ENDIF.c1", "the operand is an IF", 0, Op.IF),
-    on=device.null,
+    device=device.null,
 )
 
 effect(
-    Op.ATOMICADD,
     "codegen",
+    Op.ATOMICADD,
     "Add val to what stands at the location idx, as one step that no other access divides.",
     ("idx", "val"),
     is_location("ATOMICADD.c1", "idx"),
@@ -158,91 +151,79 @@ effect(
     access=AccessKind.ADD,
 )
 
-define(
-    OpDef(
-        Op.WMMA,
-        section="codegen",
-        doc="A B + acc on matrices that the 32 work items of a warp hold in fragments.",
-        src=("A", "B", "acc"),
-        arg=args.WmmaArg,
-        dtype=dtype.of_src(2),
-        shape=_fragment,
-        latitude=lat.WMMA,
-        constraints=(
-            Constraint("WMMA.c1", "each matrix splits into 32 equal fragments", _no_fragments),
-            Constraint(
-                "WMMA.c2", "A and B are of dtype_in, a float; acc is of dtype_out", _wrong_dtypes
-            ),
-            Constraint("WMMA.c3", "operands have the shapes of their fragments", _wrong_fragments),
-            one_device("WMMA.c4"),
-        ),
-        clauses=(
-            Clause("WMMA.u1", "all work items of a warp take part"),
-            Clause("WMMA.u2", "the work items of a group are whole warps"),
-            Clause("WMMA.n1", "it is known which work item holds which elements"),
-        ),
-    )
+declare(
+    "codegen",
+    Op.WMMA,
+    "A B + acc on matrices that the 32 work items of a warp hold in fragments.",
+    ("A", "B", "acc"),
+    Constraint("WMMA.c1", "each matrix splits into 32 equal fragments", _no_fragments),
+    Constraint("WMMA.c2", "A and B are of dtype_in, a float; acc is of dtype_out", _wrong_dtypes),
+    Constraint("WMMA.c3", "operands have the shapes of their fragments", _wrong_fragments),
+    one_device("WMMA.c4"),
+    arg=args.WmmaArg,
+    dtype=dtype.of_src(2),
+    shape=_fragment,
+    latitude=lat.WMMA,
+    clauses=(
+        Clause("WMMA.u1", "all work items of a warp take part"),
+        Clause("WMMA.u2", "the work items of a group are whole warps"),
+        Clause("WMMA.n1", "it is known which work item holds which elements"),
+    ),
 )
 
-define(
-    OpDef(
-        Op.GETADDR,
-        section="codegen",
-        doc="The address of a buffer on a device, as a number.",
-        src=("buf",),
-        arg=args.GetAddrArg,
-        dtype=dtype.always(dtypes.uint64),
-        shape=shape.scalar,
-        device=device.null,
-        undefined="Which address: only that buffers do not overlap and elements are aligned.",
-        constraints=(Constraint("GETADDR.c1", "buf is a location in GLOBAL memory", _not_global),),
-        clauses=(Clause("GETADDR.n1", "the first element of buf is one of a buffer"),),
-    )
+declare(
+    "codegen",
+    Op.GETADDR,
+    "The address of a buffer on a device, as a number.",
+    ("buf",),
+    Constraint("GETADDR.c1", "buf is a location in GLOBAL memory", _not_global),
+    arg=args.GetAddrArg,
+    dtype=dtype.always(dtypes.uint64),
+    shape=shape.scalar,
+    device=device.null,
+    undefined="Which address: only that buffers do not overlap and elements are aligned.",
+    clauses=(Clause("GETADDR.n1", "the first element of buf is one of a buffer"),),
 )
 
-define(
-    OpDef(
-        Op.INS,
-        doc="One machine instruction by name; a registry says what it computes.",
-        src=("srcs*",),
-        arg=args.InsArg,
-        constraints=(
-            Constraint("INS.c1", RESULT, _no_result),
-            have_values("INS.c2"),
-            one_device("INS.c3"),
-        ),
-        clauses=(
-            Clause("INS.n1", REGISTERED),
-            Clause("INS.n2", "its operands have a dtype that the instruction takes"),
-        ),
-        **OF_ARG,
-    )
+declare(
+    "codegen",
+    Op.INS,
+    "One machine instruction by name; a registry says what it computes.",
+    ("srcs*",),
+    Constraint("INS.c1", RESULT, _no_result),
+    have_values("INS.c2"),
+    one_device("INS.c3"),
+    arg=args.InsArg,
+    dtype=_declared_dtype,
+    shape=_declared_shape,
+    clauses=(
+        Clause("INS.n1", REGISTERED),
+        Clause("INS.n2", "its operands have a dtype that the instruction takes"),
+    ),
 )
 
-define(
-    OpDef(
-        Op.CUSTOM,
-        doc="Source text put into generated code as it is; a registry says what it computes.",
-        src=("args*",),
-        arg=args.CustomArg,
-        constraints=(
-            Constraint("CUSTOM.c1", RESULT, _no_result),
-            have_values("CUSTOM.c2"),
-            one_device("CUSTOM.c3"),
-        ),
-        clauses=(Clause("CUSTOM.n1", REGISTERED),),
-        **OF_ARG,
-    )
+declare(
+    "codegen",
+    Op.CUSTOM,
+    "Source text put into generated code as it is; a registry says what it computes.",
+    ("args*",),
+    Constraint("CUSTOM.c1", RESULT, _no_result),
+    have_values("CUSTOM.c2"),
+    one_device("CUSTOM.c3"),
+    arg=args.CustomArg,
+    dtype=_declared_dtype,
+    shape=_declared_shape,
+    clauses=(Clause("CUSTOM.n1", REGISTERED),),
 )
 
 effect(
-    Op.CUSTOMFUNCTION,
     "codegen",
+    Op.CUSTOMFUNCTION,
     "A function of the device by name, run through CALL; a registry says what it computes.",
     ("meta*",),
     have_values("CUSTOMFUNCTION.c1"),
     arg=args.CustomFunctionArg,
-    on=device.null,
+    device=device.null,
     clauses=(
         Clause("CUSTOMFUNCTION.n1", REGISTERED),
         Clause("CUSTOMFUNCTION.n2", "its numbers are CONSTs"),
@@ -250,12 +231,19 @@ effect(
 )
 
 effect(
-    Op.PROGRAM,
     "codegen",
+    Op.PROGRAM,
     "A compiled kernel: its instructions, source and machine code (empty until built).",
     ("linear", "source", "binary"),
     Constraint("PROGRAM.c1", "src is LINEAR, SOURCE, BINARY", _wrong_parts),
-    on=device.null,
+    device=device.null,
 )
 
-effect(Op.SOURCE, "codegen", "Rendered source code.", (), arg=args.SourceArg, on=device.null)
+effect(
+    "codegen",
+    Op.SOURCE,
+    "Rendered source code.",
+    (),
+    arg=args.SourceArg,
+    device=device.null,
+)

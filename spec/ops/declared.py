@@ -1,6 +1,6 @@
 """Imports all declarations, which enters them in the registry."""
 
-from uop.spec.ops import (
+from uop.spec.ops import (  # noqa: F401
     call,
     codegen,
     decomposed,
@@ -15,19 +15,3 @@ from uop.spec.ops import (
     source,
     variables,
 )
-
-__all__ = [
-    "call",
-    "codegen",
-    "decomposed",
-    "elementwise",
-    "extension",
-    "load_store",
-    "marker",
-    "memory",
-    "movement",
-    "ordering",
-    "reduce",
-    "source",
-    "variables",
-]

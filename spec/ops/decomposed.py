@@ -15,6 +15,8 @@ from uop.spec.properties import min_max
 from uop.spec.registry import Build, Node
 
 _decomposed = partial(elementwise, section="decomposed")
+_comparison = partial(_decomposed, src=AB, allowed=VALUES, result=TO_BOOL)
+_function = partial(_decomposed, allowed=FLOATS, is_transcendental=True)
 
 
 def _neg(build: Build, u: Node) -> Node:
@@ -62,38 +64,26 @@ _decomposed(
     decomposition=lambda build, u: build(Op.MUL, u.src[0], build(Op.RECIP, u.src[1])),
     gradient=gradients.div,
 )
-_decomposed(
+_comparison(
     Op.CMPGT,
-    AB,
-    "a > b; false with a NaN.",
-    VALUES,
-    result=TO_BOOL,
+    doc="a > b; false with a NaN.",
     decomposition=lambda build, u: build(Op.CMPLT, *u.src[::-1]),
 )
-_decomposed(
+_comparison(
     Op.CMPGE,
-    AB,
-    "a >= b; false with a NaN.",
-    VALUES,
-    result=TO_BOOL,
+    doc="a >= b; false with a NaN.",
     latitude=lat.CMP_NAN,
     decomposition=lambda build, u: _not(build, build(Op.CMPLT, *u.src)),
 )
-_decomposed(
+_comparison(
     Op.CMPLE,
-    AB,
-    "a <= b; false with a NaN.",
-    VALUES,
-    result=TO_BOOL,
+    doc="a <= b; false with a NaN.",
     latitude=lat.CMP_NAN,
     decomposition=lambda build, u: _not(build, build(Op.CMPLT, *u.src[::-1])),
 )
-_decomposed(
+_comparison(
     Op.CMPEQ,
-    AB,
-    "a == b; false with a NaN.",
-    VALUES,
-    result=TO_BOOL,
+    doc="a == b; false with a NaN.",
     decomposition=lambda build, u: _not(build, build(Op.CMPNE, *u.src)),
 )
 _decomposed(
@@ -104,33 +94,9 @@ _decomposed(
     decomposition=lambda build, u: _not(build, u.src[0]),
     interval=min_max.not_,
 )
-_decomposed(
-    Op.EXP2,
-    ("A",),
-    "2 to the power x.",
-    FLOATS,
-    latitude=lat.EXP2,
-    gradient=gradients.exp2,
-    is_transcendental=True,
-)
-_decomposed(
-    Op.LOG2,
-    ("A",),
-    "The logarithm to base 2.",
-    FLOATS,
-    latitude=lat.LOG2,
-    gradient=gradients.log2,
-    is_transcendental=True,
-)
-_decomposed(
-    Op.SIN,
-    ("A",),
-    "The sine, of radians.",
-    FLOATS,
-    latitude=lat.SIN,
-    gradient=gradients.sin,
-    is_transcendental=True,
-)
+_function(Op.EXP2, ("A",), "2 to the power x.", latitude=lat.EXP2, gradient=gradients.exp2)
+_function(Op.LOG2, ("A",), "The logarithm to base 2.", latitude=lat.LOG2, gradient=gradients.log2)
+_function(Op.SIN, ("A",), "The sine, of radians.", latitude=lat.SIN, gradient=gradients.sin)
 _decomposed(
     Op.SQRT,
     ("A",),
@@ -141,17 +107,15 @@ _decomposed(
     gradient=gradients.sqrt,
     interval=min_max.sqrt,
 )
-_decomposed(
+_function(
     Op.POW,
     AB,
     "a to the power b, with the special values of IEEE 754.",
-    FLOATS,
     latitude=lat.POW,
     decomposition=lambda build, u: build(
         Op.EXP2, build(Op.MUL, build(Op.LOG2, u.src[0]), u.src[1])
     ),
     gradient=gradients.power,
-    is_transcendental=True,
 )
 _decomposed(
     Op.MULACC,

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from uop.spec import latitude as lat
-from uop.spec.args import Arg, DTypeArg, arg_of
-from uop.spec.dtype import FLOATS, INTS, NUMBERS, VALUES, DType, DTypesOf, Kind, Number, dtypes
-from uop.spec.latitude import Latitude
+from uop.spec.args import DTypeArg, arg_of
+from uop.spec.dtype import FLOATS, INTS, NUMBERS, VALUES, DType, DTypesOf, Kind, dtypes
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import broadcastable, dtype_among, one_axis, one_device, one_dtype
+from uop.spec.ops.kinds import declare
 from uop.spec.ops.names import Op
 from uop.spec.properties import axis, dtype, min_max, shape
 from uop.spec.properties.interval import Interval
-from uop.spec.registry import COUNT, DIVISOR_0, Build, Constraint, Gradient, OpDef, define
+from uop.spec.registry import COUNT, DIVISOR_0, Constraint, OpDef
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -33,51 +33,33 @@ def elementwise(
     section: str = "elementwise",
     result: Callable[[Node], DType] | None = None,
     interval: Callable[[Node], Interval | None] = min_max.range_of_dtype,
-    latitude: Latitude = lat.EXACT,
-    undefined: str = "",
-    decomposition: Callable[[Build, Node], Node] | None = None,
-    gradient: Gradient | None = None,
     one_dtype_at: tuple[int, ...] | None = None,
-    arg: type[Arg] | None = None,
-    identity: Callable[[DType], Number] | None = None,
-    is_transcendental: bool = False,
-    cases: str = "",
     extra: tuple[Constraint, ...] = (),
     axis_label: str = "c5",
+    **rules: Any,
 ) -> OpDef:
     """Declare an op on the `allowed` dtypes; operands have one dtype but for `one_dtype_at`. The
     `extra` constraints read the dtypes and the arg.
     """
     name, arity = op.name, len(src)
     shared = tuple(range(arity)) if one_dtype_at is None else one_dtype_at
-    return define(
-        OpDef(
-            op,
-            section=section,
-            doc=doc,
-            src=src,
-            arg=arg,
-            dtypes=allowed,
-            dtype=result or dtype.of_src(shared[0]),
-            shape=shape.broadcast,
-            min_max=interval,
-            axis=axis.inherit,
-            latitude=latitude,
-            undefined=undefined,
-            decomposition=decomposition,
-            gradient=gradient,
-            identity=identity,
-            is_transcendental=is_transcendental,
-            cases=cases,
-            constraints=(
-                dtype_among(f"{name}.c1", shared[0], allowed),
-                *((one_dtype(f"{name}.c2", *shared),) if len(shared) > 1 else ()),
-                *((broadcastable(f"{name}.c3"), one_device(f"{name}.c4")) if arity > 1 else ()),
-                *extra,
-                *((one_axis(f"{name}.{axis_label}"),) if arity > 1 else ()),
-            ),
-            by_types=True,
-        )
+    return declare(
+        section,
+        op,
+        doc,
+        src,
+        dtype_among(f"{name}.c1", shared[0], allowed),
+        *((one_dtype(f"{name}.c2", *shared),) if len(shared) > 1 else ()),
+        *((broadcastable(f"{name}.c3"), one_device(f"{name}.c4")) if arity > 1 else ()),
+        *extra,
+        *((one_axis(f"{name}.{axis_label}"),) if arity > 1 else ()),
+        dtypes=allowed,
+        dtype=result or dtype.of_src(shared[0]),
+        shape=shape.broadcast,
+        min_max=interval,
+        axis=axis.inherit,
+        by_types=True,
+        **rules,
     )
 
 

@@ -36,10 +36,6 @@ def bound(r: Node) -> int:
     return int(arg_of(r.src[0], ConstArg).value)
 
 
-def first(build: Build, u: Node) -> Node:
-    return u.src[0]
-
-
 def cdiv(build: Build, u: Node) -> Node:
     """CDIV: the floor, plus one for a negative quotient that is no integer."""
     floor = build(Op.IDIV, *u.src)

@@ -6,22 +6,23 @@ Each has a decomposition that defines its meaning (D-085), except those that are
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from uop.spec import args
 from uop.spec import latitude as lat
-from uop.spec.args import Arg, arg_of
+from uop.spec.args import arg_of
 from uop.spec.dtype import VALUES, dtypes
 from uop.spec.ops import expansion
 from uop.spec.ops.constraints import distinct_devices, has_value
-from uop.spec.ops.effects import effect
 from uop.spec.ops.elementwise import AB, INTS_INDEX, elementwise
+from uop.spec.ops.kinds import effect, value
 from uop.spec.ops.names import Op
 from uop.spec.ops.reduce import folds
-from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.properties import addrspace, axis, device, min_max, shape
 from uop.spec.properties.axis import shards
 from uop.spec.properties.words import says
-from uop.spec.registry import DIVISOR_0, Constraint, OpDef, define
+from uop.spec.registry import DIVISOR_0, Constraint
 
 if TYPE_CHECKING:
     from uop.spec.args import Device
@@ -131,21 +132,16 @@ def _negative(u: Node) -> str | None:
     return None if found >= 0 else str(found)
 
 
-def _value(op: Op, doc: str, src: tuple[str, ...], *constraints: Constraint, **rules: Any) -> None:
-    """Declare an op on a value; by default its properties are those of the first operand."""
-    own: dict[str, Any] = {
-        "dtype": dtype.of_src(0),
-        "shape": shape.of_first,
-        "min_max": min_max.of_src(0),
-        "axis": axis.of_first,
-    }
-    define(OpDef(op, SECTION, doc, src, constraints=constraints, **(own | rules)))
+def _expands(name: str, of: str) -> tuple[Constraint, ...]:
+    """What the axes and the operand of UNROLL and CONTRACT are."""
+    return (
+        has_value(f"{name}.c1"),
+        Constraint(f"{name}.c2", "axes are distinct, each with a factor of 1 or more", _wrong_axes),
+        Constraint(f"{name}.c3", f"{of} is a vector or a scalar", _wrong_vector),
+    )
 
 
-def _name(op: Op, doc: str, arg: type[Arg], *constraints: Constraint) -> None:
-    """Declare a leaf that is a name: of a node, or of a device."""
-    effect(op, SECTION, doc, (), *constraints, arg=arg, on=device.null)
-
+_value = partial(value, SECTION)
 
 elementwise(
     Op.CDIV,
@@ -177,21 +173,19 @@ elementwise(
     identity=lambda dtype: dtype.max,
     decomposition=expansion.minimum,
 )
-_value(Op.NOOP, "T itself.", ("T",), has_value("NOOP.c1"), decomposition=expansion.first)
-_value(
-    Op.PRECAST,
-    "T itself. It marks the operand of a BITCAST.",
-    ("T",),
-    has_value("PRECAST.c1"),
-    decomposition=expansion.first,
-)
+for _op, _marks in ((Op.NOOP, ""), (Op.PRECAST, " It marks the operand of a BITCAST.")):
+    _value(
+        _op,
+        f"T itself.{_marks}",
+        ("T",),
+        has_value(f"{_op.name}.c1"),
+        decomposition=lambda build, u: u.src[0],
+    )
 _value(
     Op.UNROLL,
     "One position of v along some axes. The CONTRACT around it goes through all positions.",
     ("v",),
-    has_value("UNROLL.c1"),
-    Constraint("UNROLL.c2", "axes are distinct, each with a factor of 1 or more", _wrong_axes),
-    Constraint("UNROLL.c3", "v is a vector or a scalar", _wrong_vector),
+    *_expands("UNROLL", "v"),
     Constraint("UNROLL.c4", "the factors divide the lanes of v, which are some", _lanes_left),
     arg=args.LanesArg,
     shape=_unrolled,
@@ -201,9 +195,7 @@ _value(
     Op.CONTRACT,
     "The lanes of x for every position of the axes, in row-major order.",
     ("x",),
-    has_value("CONTRACT.c1"),
-    Constraint("CONTRACT.c2", "axes are distinct, each with a factor of 1 or more", _wrong_axes),
-    Constraint("CONTRACT.c3", "x is a vector or a scalar", _wrong_vector),
+    *_expands("CONTRACT", "x"),
     arg=args.LanesArg,
     shape=_contracted,
     axis=axis.null,
@@ -251,22 +243,23 @@ _value(
     axis=axis.null,
     decomposition=expansion.all_reduce,
 )
-_name(
-    Op.UNIQUE,
-    "A number that distinguishes memories.",
-    args.UniqueArg,
-    Constraint("UNIQUE.c1", "the id is 0 or more", _negative),
-)
-_name(
-    Op.LUNIQUE,
-    "A number that distinguishes the memories of one body.",
-    args.UniqueArg,
-    Constraint("LUNIQUE.c1", "the id is 0 or more", _negative),
-)
-_name(
+for _op, _memories in ((Op.UNIQUE, "memories"), (Op.LUNIQUE, "the memories of one body")):
+    effect(
+        SECTION,
+        _op,
+        f"A number that distinguishes {_memories}.",
+        (),
+        Constraint(f"{_op.name}.c1", "the id is 0 or more", _negative),
+        arg=args.UniqueArg,
+        device=device.null,
+    )
+effect(
+    SECTION,
     Op.DEVICE,
     "The name of a device, or of several.",
-    args.PlaceArg,
+    (),
     Constraint("DEVICE.c1", "a device is given", _no_device),
     distinct_devices("DEVICE.c2", _named_device),
+    arg=args.PlaceArg,
+    device=device.null,
 )

@@ -18,10 +18,10 @@ from uop.spec.ops.constraints import (
     splits_over_devices,
     stored_off_axis,
 )
-from uop.spec.ops.effects import effect
+from uop.spec.ops.kinds import effect, value
 from uop.spec.ops.names import Op
-from uop.spec.properties import axis, device, dtype, min_max, shape
-from uop.spec.registry import AccessKind, Clause, Constraint, OpDef, Shape, define
+from uop.spec.properties import axis, device, min_max
+from uop.spec.registry import AccessKind, Clause, Constraint, Shape
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -41,42 +41,36 @@ def _target(u: Node) -> tuple[Device, Shape]:
     return arg_of(u, LoadArg).device, u.src[0].shape
 
 
-define(
-    OpDef(
-        Op.LOAD,
-        section="load",
-        doc="Read a location or copy a value into a new anonymous buffer; alt where gate is false.",
-        src=("buf", "alt?", "gate?"),
-        arg=LoadArg,
-        default_arg=LoadArg(),
-        dtype=dtype.of_src(0),
-        shape=shape.of_first,
-        device=device.load,
-        min_max=min_max.load,
-        axis=axis.load,
-        gradient=gradients.load,
-        access=AccessKind.READ,
-        by_types=True,
-        constraints=(
-            has_value("LOAD.c1"),
-            Constraint("LOAD.c2", "alt has the dtype of buf", _alt_differs),
-            Constraint("LOAD.c3", "gate is bool", _gate_not_bool),
-            one_shape("LOAD.c4", "buf, alt and gate"),
-            one_device("LOAD.c5"),
-            splits_over_devices("LOAD.c6", _target),
-            one_axis("LOAD.c7"),
-            distinct_devices("LOAD.c8", device.load),
-        ),
-        clauses=(
-            Clause("LOAD.u1", "the gate is not UNSPECIFIED"),
-            Clause("LOAD.u2", "LOCAL and REG memory is written before it is read"),
-        ),
-    )
+value(
+    "load",
+    Op.LOAD,
+    "Read a location or copy a value into a new anonymous buffer; alt where gate is false.",
+    ("buf", "alt?", "gate?"),
+    has_value("LOAD.c1"),
+    Constraint("LOAD.c2", "alt has the dtype of buf", _alt_differs),
+    Constraint("LOAD.c3", "gate is bool", _gate_not_bool),
+    one_shape("LOAD.c4", "buf, alt and gate"),
+    one_device("LOAD.c5"),
+    splits_over_devices("LOAD.c6", _target),
+    one_axis("LOAD.c7"),
+    distinct_devices("LOAD.c8", device.load),
+    arg=LoadArg,
+    default_arg=LoadArg(),
+    device=device.load,
+    min_max=min_max.load,
+    axis=axis.load,
+    gradient=gradients.load,
+    access=AccessKind.READ,
+    by_types=True,
+    clauses=(
+        Clause("LOAD.u1", "the gate is not UNSPECIFIED"),
+        Clause("LOAD.u2", "LOCAL and REG memory is written before it is read"),
+    ),
 )
 
 effect(
-    Op.STORE,
     "store",
+    Op.STORE,
     "Write val into the location buf where gate is true; INVALID elements change nothing.",
     ("buf", "val", "gate?"),
     one_shape("STORE.c1", "buf, val and gate"),

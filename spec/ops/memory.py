@@ -9,12 +9,12 @@ from uop.spec.args import DTypeArg, ReplicatedArg, SliceArg, arg_of
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value, is_index, is_sharded, shard_axis_kept
-from uop.spec.ops.movement import OF_T
+from uop.spec.ops.movement import movement
 from uop.spec.ops.names import Op
 from uop.spec.ops.sizes import shape_node, size_node
 from uop.spec.properties import addrspace, axis, dtype, min_max, shape
 from uop.spec.properties.shape import index_value, size_of
-from uop.spec.registry import Clause, Constraint, OpDef, define
+from uop.spec.registry import Clause, Constraint
 from uop.spec.text.codec import shown
 
 if TYPE_CHECKING:
@@ -80,43 +80,35 @@ def _slice_by_views(build: Build, u: Node) -> Node:
     return part if part.dtype is arg.dtype else build(Op.BITCAST, part, arg=DTypeArg(arg.dtype))
 
 
-define(
-    OpDef(
-        Op.REPLICATED,
-        doc="T, whose elements are the same all along the axes: one of the copies; axes become 1.",
-        src=("T",),
-        arg=ReplicatedArg,
-        shape=shape.replicated,
-        axis=axis.replicated,
-        clauses=(Clause("REPLICATED.u1", "the copies are the same"),),
-        decomposition=_first_copy,
-        gradient=gradients.replicated,
-        constraints=(
-            has_value("REPLICATED.c1"),
-            Constraint(
-                "REPLICATED.c2", "axes are sorted, distinct, and not empty ones", _cannot_collapse
-            ),
-        ),
-        **(OF_T | {"addrspace": addrspace.value}),
-    )
+movement(
+    Op.REPLICATED,
+    "T, whose elements are the same all along the axes: one of the copies; axes become 1.",
+    ("T",),
+    has_value("REPLICATED.c1"),
+    Constraint("REPLICATED.c2", "axes are sorted, distinct, and not empty ones", _cannot_collapse),
+    arg=ReplicatedArg,
+    shape=shape.replicated,
+    addrspace=addrspace.value,
+    axis=axis.replicated,
+    clauses=(Clause("REPLICATED.u1", "the copies are the same"),),
+    decomposition=_first_copy,
+    gradient=gradients.replicated,
 )
 
-define(
-    OpDef(
-        Op.SLICE,
-        doc="size elements of dtype in the memory of T, from an offset in elements of T on.",
-        src=("T", "offset"),
-        arg=SliceArg,
-        shape=shape.of_slice,
-        undefined="Where the dtype changes: what BITCAST leaves open.",
-        decomposition=_slice_by_views,
-        constraints=(
-            has_value("SLICE.c1"),
-            is_index("SLICE.c2", "offset is a ()-shaped index, not negative", 1, "offset"),
-            Constraint("SLICE.c3", "size is not negative, both dtypes have bits", _no_slice),
-            Constraint("SLICE.c4", "it starts at an element of dtype, inside T", _slice_outside),
-            shard_axis_kept("SLICE.c5", is_sharded),
-        ),
-        **(OF_T | {"dtype": dtype.from_arg, "min_max": min_max.reinterpreted}),
-    )
+movement(
+    Op.SLICE,
+    "size elements of dtype in the memory of T, from an offset in elements of T on.",
+    ("T", "offset"),
+    has_value("SLICE.c1"),
+    is_index("SLICE.c2", "offset is a ()-shaped index, not negative", 1, "offset"),
+    Constraint("SLICE.c3", "size is not negative, both dtypes have bits", _no_slice),
+    Constraint("SLICE.c4", "it starts at an element of dtype, inside T", _slice_outside),
+    shard_axis_kept("SLICE.c5", is_sharded),
+    arg=SliceArg,
+    dtype=dtype.from_arg,
+    shape=shape.of_slice,
+    min_max=min_max.reinterpreted,
+    axis=axis.null,
+    undefined="Where the dtype changes: what BITCAST leaves open.",
+    decomposition=_slice_by_views,
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from uop.spec.args import DTypeArg, FlipArg, PadArg, PermuteArg, arg_of
 from uop.spec.dtype import Kind, dtypes
@@ -22,23 +23,19 @@ from uop.spec.ops.constraints import (
     shard_axis_kept,
     splits_bytes,
 )
+from uop.spec.ops.kinds import value
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, dtype, min_max, shape
 from uop.spec.properties.shape import index_values
-from uop.spec.registry import Clause, Constraint, OpDef, define
+from uop.spec.registry import Clause, Constraint
 from uop.spec.text.codec import shown
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
 
-OF_T: dict[str, Any] = {
-    "section": "movement",
-    "dtype": dtype.of_src(0),
-    "addrspace": addrspace.of_first,
-    "min_max": min_max.of_src(0),
-}
-"""The property rules of most movement ops."""
-VIEW = OF_T | {"is_view": True}
+movement = partial(value, "movement", addrspace=addrspace.of_first)
+"""Declares an op on a value or a location."""
+_view = partial(movement, is_view=True)
 
 
 def _no_permutation(u: Node) -> str | None:
@@ -115,181 +112,133 @@ def _bytes_change(u: Node) -> str | None:
     return f"{t.dtype.name}{list(t.shape)} as {new.name}"
 
 
-define(
-    OpDef(
-        Op.PERMUTE,
-        doc="Axis k of the result is axis order[k] of T. order = (1, 0) is transpose.",
-        src=("T",),
-        arg=PermuteArg,
-        shape=shape.permute,
-        axis=axis.follow_permutation,
-        gradient=gradients.permute,
-        constraints=(
-            Constraint("PERMUTE.c1", "order is a permutation of the axes of T", _no_permutation),
-            has_value("PERMUTE.c2"),
-        ),
-        **VIEW,
-    )
+_view(
+    Op.PERMUTE,
+    "Axis k of the result is axis order[k] of T. order = (1, 0) is transpose.",
+    ("T",),
+    Constraint("PERMUTE.c1", "order is a permutation of the axes of T", _no_permutation),
+    has_value("PERMUTE.c2"),
+    arg=PermuteArg,
+    shape=shape.permute,
+    axis=axis.follow_permutation,
+    gradient=gradients.permute,
 )
 
-define(
-    OpDef(
-        Op.FLIP,
-        doc="Reverse along the flagged axes.",
-        src=("T",),
-        arg=FlipArg,
-        shape=shape.of_first,
-        axis=axis.of_first,
-        gradient=gradients.flip,
-        constraints=(
-            Constraint("FLIP.c1", "one flag for each axis of T", _wrong_flags),
-            has_value("FLIP.c2"),
-            shard_axis_kept("FLIP.c3", flips),
-        ),
-        **VIEW,
-    )
+_view(
+    Op.FLIP,
+    "Reverse along the flagged axes.",
+    ("T",),
+    Constraint("FLIP.c1", "one flag for each axis of T", _wrong_flags),
+    has_value("FLIP.c2"),
+    shard_axis_kept("FLIP.c3", flips),
+    arg=FlipArg,
+    gradient=gradients.flip,
 )
 
-define(
-    OpDef(
-        Op.RESHAPE,
-        doc="The same elements in row-major order under another shape of the same size.",
-        src=("T", "s'"),
-        shape=shape.operand(1),
-        axis=axis.reshape,
-        gradient=gradients.reshape,
-        constraints=(
-            is_shape("RESHAPE.c1", 1),
-            Constraint("RESHAPE.c2", "the product of s' is the product of s", _size_changes),
-            shard_axis_kept("RESHAPE.c3", loses_boundary),
-            has_value("RESHAPE.c4"),
-        ),
-        **VIEW,
-    )
+_view(
+    Op.RESHAPE,
+    "The same elements in row-major order under another shape of the same size.",
+    ("T", "s'"),
+    is_shape("RESHAPE.c1", 1),
+    Constraint("RESHAPE.c2", "the product of s' is the product of s", _size_changes),
+    shard_axis_kept("RESHAPE.c3", loses_boundary),
+    has_value("RESHAPE.c4"),
+    shape=shape.operand(1),
+    axis=axis.reshape,
+    gradient=gradients.reshape,
 )
 
-define(
-    OpDef(
-        Op.EXPAND,
-        doc="Broadcast axes of size 1 to s'.",
-        src=("T", "s'"),
-        shape=shape.operand(1),
-        axis=axis.of_first,
-        gradient=gradients.expand,
-        constraints=(
-            is_shape("EXPAND.c1", 1, like=0),
-            Constraint("EXPAND.c2", "each axis of T is 1 or that of s'", _cannot_expand),
-            has_value("EXPAND.c3"),
-        ),
-        **VIEW,
-    )
+_view(
+    Op.EXPAND,
+    "Broadcast axes of size 1 to s'.",
+    ("T", "s'"),
+    is_shape("EXPAND.c1", 1, like=0),
+    Constraint("EXPAND.c2", "each axis of T is 1 or that of s'", _cannot_expand),
+    has_value("EXPAND.c3"),
+    shape=shape.operand(1),
+    gradient=gradients.expand,
 )
 
-define(
-    OpDef(
-        Op.PAD,
-        doc="T at offset o in a space of shape s'; the elements around it are absent (INVALID) "
-        "or 0 (ZERO), as its fill says.",
-        src=("T", "o", "s'"),
-        arg=PadArg,
-        default_arg=PadArg(),
-        shape=shape.operand(2),
-        axis=axis.of_first,
-        gradient=gradients.pad,
-        constraints=(
-            is_shape("PAD.c1", 1, like=0),
-            is_shape("PAD.c2", 2, like=0),
-            Constraint("PAD.c3", "T at o lies inside s'", _sticks_out),
-            has_value("PAD.c4"),
-            shard_axis_kept("PAD.c5", resizes),
-        ),
-        **(VIEW | {"min_max": min_max.pad, "addrspace": addrspace.pad}),
-    )
+_view(
+    Op.PAD,
+    "T at offset o in a space of shape s'; the elements around it are absent (INVALID) "
+    "or 0 (ZERO), as its fill says.",
+    ("T", "o", "s'"),
+    is_shape("PAD.c1", 1, like=0),
+    is_shape("PAD.c2", 2, like=0),
+    Constraint("PAD.c3", "T at o lies inside s'", _sticks_out),
+    has_value("PAD.c4"),
+    shard_axis_kept("PAD.c5", resizes),
+    arg=PadArg,
+    default_arg=PadArg(),
+    shape=shape.operand(2),
+    addrspace=addrspace.pad,
+    min_max=min_max.pad,
+    gradient=gradients.pad,
 )
 
-define(
-    OpDef(
-        Op.SHRINK,
-        doc="Keep s' elements from offset o along each axis. The inverse of PAD.",
-        src=("T", "o", "s'"),
-        shape=shape.operand(2),
-        axis=axis.of_first,
-        gradient=gradients.shrink,
-        constraints=(
-            is_shape("SHRINK.c1", 1, like=0),
-            is_shape("SHRINK.c2", 2, like=0),
-            Constraint("SHRINK.c3", "s' at o lies inside T", _keeps_outside),
-            has_value("SHRINK.c4"),
-            shard_axis_kept("SHRINK.c5", resizes),
-        ),
-        **VIEW,
-    )
+_view(
+    Op.SHRINK,
+    "Keep s' elements from offset o along each axis. The inverse of PAD.",
+    ("T", "o", "s'"),
+    is_shape("SHRINK.c1", 1, like=0),
+    is_shape("SHRINK.c2", 2, like=0),
+    Constraint("SHRINK.c3", "s' at o lies inside T", _keeps_outside),
+    has_value("SHRINK.c4"),
+    shard_axis_kept("SHRINK.c5", resizes),
+    shape=shape.operand(2),
+    gradient=gradients.shrink,
 )
 
-define(
-    OpDef(
-        Op.INDEX,
-        by_types=True,
-        doc="Index leading axes: a ()-shaped index removes its axis, a (k,)-shaped one makes it k.",
-        src=("T", "i*"),
-        shape=shape.index,
-        axis=axis.index,
-        clauses=(
-            Clause("INDEX.u1", "every index lies in 0..size-1, or is INVALID"),
-            Clause("INDEX.u2", "no index is UNSPECIFIED"),
-            Clause("INDEX.n1", "a kernel reaches memory by INDEX of a buffer, or by the buffer"),
-        ),
-        gradient=gradients.index,
-        constraints=(
-            Constraint("INDEX.c1", "at most as many indices as T has axes", _too_many_indices),
-            Constraint("INDEX.c2", "indices are integers of shape () or (k,)", _wrong_index),
-            one_device("INDEX.c3"),
-            has_value("INDEX.c4"),
-            Constraint(
-                "INDEX.c5", "at most one operand is sharded, T not on an index", shard_axis_indexed
-            ),
-        ),
-        **OF_T,
-    )
+movement(
+    Op.INDEX,
+    "Index leading axes: a ()-shaped index removes its axis, a (k,)-shaped one makes it k.",
+    ("T", "i*"),
+    Constraint("INDEX.c1", "at most as many indices as T has axes", _too_many_indices),
+    Constraint("INDEX.c2", "indices are integers of shape () or (k,)", _wrong_index),
+    one_device("INDEX.c3"),
+    has_value("INDEX.c4"),
+    Constraint("INDEX.c5", "at most one operand is sharded, T not on an index", shard_axis_indexed),
+    shape=shape.index,
+    axis=axis.index,
+    by_types=True,
+    clauses=(
+        Clause("INDEX.u1", "every index lies in 0..size-1, or is INVALID"),
+        Clause("INDEX.u2", "no index is UNSPECIFIED"),
+        Clause("INDEX.n1", "a kernel reaches memory by INDEX of a buffer, or by the buffer"),
+    ),
+    gradient=gradients.index,
 )
 
-define(
-    OpDef(
-        Op.STACK,
-        by_types=True,
-        doc="Join values of one shape along a new leading axis.",
-        src=("T*",),
-        shape=shape.stack,
-        axis=axis.stack,
-        gradient=gradients.stack,
-        constraints=(
-            one_dtype("STACK.c1"),
-            Constraint("STACK.c2", "operands have one shape", _shapes_differ),
-            one_device("STACK.c3"),
-            have_values("STACK.c4"),
-            one_axis("STACK.c5"),
-        ),
-        **(
-            OF_T | {"dtype": dtype.stack, "addrspace": addrspace.value, "min_max": min_max.join_all}
-        ),
-    )
+movement(
+    Op.STACK,
+    "Join values of one shape along a new leading axis.",
+    ("T*",),
+    one_dtype("STACK.c1"),
+    Constraint("STACK.c2", "operands have one shape", _shapes_differ),
+    one_device("STACK.c3"),
+    have_values("STACK.c4"),
+    one_axis("STACK.c5"),
+    dtype=dtype.stack,
+    shape=shape.stack,
+    addrspace=addrspace.value,
+    min_max=min_max.join_all,
+    axis=axis.stack,
+    by_types=True,
+    gradient=gradients.stack,
 )
 
-define(
-    OpDef(
-        Op.BITCAST,
-        doc="The same bytes, little-endian, as another dtype; the last axis scales by itemsize.",
-        src=("T",),
-        arg=DTypeArg,
-        shape=shape.bitcast,
-        axis=axis.of_first,
-        gradient=gradients.stopped,
-        undefined="A NaN made by arithmetic (its bits are open); a bool from a byte above 1.",
-        constraints=(
-            Constraint("BITCAST.c1", "neither dtype is index or void", _no_bits),
-            Constraint("BITCAST.c2", "total bytes are kept along the last axis", _bytes_change),
-            shard_axis_kept("BITCAST.c3", splits_bytes),
-        ),
-        **(OF_T | {"dtype": dtype.from_arg, "min_max": min_max.reinterpreted}),
-    )
+movement(
+    Op.BITCAST,
+    "The same bytes, little-endian, as another dtype; the last axis scales by itemsize.",
+    ("T",),
+    Constraint("BITCAST.c1", "neither dtype is index or void", _no_bits),
+    Constraint("BITCAST.c2", "total bytes are kept along the last axis", _bytes_change),
+    shard_axis_kept("BITCAST.c3", splits_bytes),
+    arg=DTypeArg,
+    dtype=dtype.from_arg,
+    shape=shape.bitcast,
+    min_max=min_max.reinterpreted,
+    gradient=gradients.stopped,
+    undefined="A NaN made by arithmetic (its bits are open); a bool from a byte above 1.",
 )

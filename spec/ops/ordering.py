@@ -8,10 +8,10 @@ from uop.spec.args import RangeArg
 from uop.spec.dtype import dtypes
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import are_effects, has_value, op_among
-from uop.spec.ops.effects import counter, effect
+from uop.spec.ops.kinds import counter, effect, value
 from uop.spec.ops.names import Op
-from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
-from uop.spec.registry import Clause, Constraint, OpDef, define
+from uop.spec.properties import addrspace, device
+from uop.spec.registry import Clause, Constraint
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -25,10 +25,10 @@ def _no_effect_or_after(u: Node) -> str | None:
 
 
 counter(
-    Op.RANGE,
     "ordering",
+    Op.RANGE,
     "A loop variable from 0 to bound - 1; a bound of 0 runs nothing.",
-    RangeArg,
+    arg=RangeArg,
     clauses=(
         Clause(
             "RANGE.u1", "a RANGE whose iterations follow each other is closed, by END or REDUCE"
@@ -39,52 +39,46 @@ counter(
 )
 
 effect(
-    Op.END,
     "ordering",
+    Op.END,
     "Close the loop of a RANGE around the effects of the body.",
     ("body", "range"),
     op_among("END.c1", "the second operand is a RANGE", 1, Op.RANGE),
 )
 
-define(
-    OpDef(
-        Op.AFTER,
-        section="ordering",
-        doc="buf itself, once every dep has been executed.",
-        src=("buf", "deps*"),
-        dtype=dtype.of_src(0),
-        shape=shape.of_first,
-        device=device.of_first,
-        addrspace=addrspace.of_first,
-        min_max=min_max.of_src(0),
-        axis=axis.of_first,
-        gradient=gradients.to_first,
-        constraints=(has_value("AFTER.c1"),),
-    )
+value(
+    "ordering",
+    Op.AFTER,
+    "buf itself, once every dep has been executed.",
+    ("buf", "deps*"),
+    has_value("AFTER.c1"),
+    device=device.of_first,
+    addrspace=addrspace.of_first,
+    gradient=gradients.to_first,
 )
 
 effect(
-    Op.GROUP,
     "ordering",
+    Op.GROUP,
     "Several effects as one, in no order.",
     ("u*",),
     are_effects("GROUP.c1"),
 )
 
 effect(
-    Op.SINK,
     "ordering",
+    Op.SINK,
     "The effects of a program under one root.",
     ("s*",),
     Constraint("SINK.c1", "operands are effects, or an AFTER that holds one", _no_effect_or_after),
 )
 
 effect(
-    Op.LINEAR,
     "ordering",
+    Op.LINEAR,
     "The instructions of a kernel in execution order, sources before uses.",
     ("uops*",),
-    on=device.null,
+    device=device.null,
     clauses=(
         Clause("LINEAR.u1", "RANGE and END, IF and ENDIF enclose what they do as brackets would"),
         Clause("LINEAR.u2", "operands have run before what uses them, in its loops and branches"),

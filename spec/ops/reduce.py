@@ -8,9 +8,10 @@ from uop.spec import latitude as lat
 from uop.spec.args import AllReduceArg, ReduceArg, arg_of
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import has_value
+from uop.spec.ops.kinds import value
 from uop.spec.ops.names import Op
-from uop.spec.properties import axis, dtype, min_max, shape
-from uop.spec.registry import DECLARATIONS, Clause, Constraint, OpDef, define
+from uop.spec.properties import axis, min_max, shape
+from uop.spec.registry import DECLARATIONS, Clause, Constraint
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -37,26 +38,21 @@ def _no_range(u: Node) -> str | None:
     return found[0] if found else None
 
 
-define(
-    OpDef(
-        Op.REDUCE,
-        section="reduce",
-        doc="Fold T with op, left to right in row-major order, ranges outer; axes become 1. "
-        "Absent elements are skipped; where none is left, the result is the identity of op.",
-        src=("T", "r*"),
-        arg=ReduceArg,
-        dtype=dtype.of_src(0),
-        shape=shape.reduce,
-        min_max=min_max.reduce,
-        axis=axis.reduce,
-        latitude=lat.REDUCE,
-        gradient=gradients.reduce,
-        constraints=(
-            folds("REDUCE.c1"),
-            Constraint("REDUCE.c2", "axes are sorted, distinct and axes of T", _wrong_axes),
-            Constraint("REDUCE.c3", "operands after T are RANGEs", _no_range),
-            has_value("REDUCE.c4"),
-        ),
-        clauses=(Clause("REDUCE.n1", "its RANGEs are no loops of a LINEAR"),),
-    )
+value(
+    "reduce",
+    Op.REDUCE,
+    "Fold T with op, left to right in row-major order, ranges outer; axes become 1. "
+    "Absent elements are skipped; where none is left, the result is the identity of op.",
+    ("T", "r*"),
+    folds("REDUCE.c1"),
+    Constraint("REDUCE.c2", "axes are sorted, distinct and axes of T", _wrong_axes),
+    Constraint("REDUCE.c3", "operands after T are RANGEs", _no_range),
+    has_value("REDUCE.c4"),
+    arg=ReduceArg,
+    shape=shape.reduce,
+    min_max=min_max.reduce,
+    axis=axis.reduce,
+    latitude=lat.REDUCE,
+    gradient=gradients.reduce,
+    clauses=(Clause("REDUCE.n1", "its RANGEs are no loops of a LINEAR"),),
 )

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from uop.spec.args import BinaryArg, BufferArg, ConstArg, Device, ParamArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.ops.constraints import distinct_devices, is_shape, splits_over_devices
+from uop.spec.ops.kinds import declare
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
 from uop.spec.properties.shape import index_values
-from uop.spec.registry import Clause, Constraint, OpDef, Shape, define
+from uop.spec.registry import Clause, Constraint, Shape
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -46,86 +47,68 @@ def _bits_outside(u: Node) -> str | None:
     return None if 0 <= arg.bits < 1 << arg.dtype.bits else f"{arg.bits:#x} for {arg.dtype.name}"
 
 
-define(
-    OpDef(
-        Op.PARAM,
-        section="source",
-        doc="Placeholder of shape s: an input by slot, substituted where a FUNCTION is called.",
-        src=("s",),
-        arg=ParamArg,
-        dtype=dtype.from_arg,
-        shape=shape.operand(0),
-        device=device.from_arg,
-        addrspace=addrspace.from_arg,
-        min_max=min_max.param,
-        axis=axis.from_devices,
-        constraints=(
-            is_shape("PARAM.c1", 0),
-            Constraint("PARAM.c2", "slot is 0 or more, dtype is not void", _void_or_negative_slot),
-            splits_over_devices("PARAM.c3", _target),
-            Constraint(
-                "PARAM.c4", "a range is from min to max, of a ()-shaped index", _wrong_range
-            ),
-            distinct_devices("PARAM.c5", device.from_arg),
-        ),
-    )
+declare(
+    "source",
+    Op.PARAM,
+    "Placeholder of shape s: an input by slot, substituted where a FUNCTION is called.",
+    ("s",),
+    is_shape("PARAM.c1", 0),
+    Constraint("PARAM.c2", "slot is 0 or more, dtype is not void", _void_or_negative_slot),
+    splits_over_devices("PARAM.c3", _target),
+    Constraint("PARAM.c4", "a range is from min to max, of a ()-shaped index", _wrong_range),
+    distinct_devices("PARAM.c5", device.from_arg),
+    arg=ParamArg,
+    dtype=dtype.from_arg,
+    shape=shape.operand(0),
+    device=device.from_arg,
+    addrspace=addrspace.from_arg,
+    min_max=min_max.param,
+    axis=axis.from_devices,
 )
 
-define(
-    OpDef(
-        Op.BUFFER,
-        section="source",
-        doc="Memory of shape s in a slot: what STORE writes to.",
-        src=("s",),
-        arg=BufferArg,
-        dtype=dtype.from_arg,
-        shape=shape.operand(0),
-        device=device.from_arg,
-        addrspace=addrspace.from_arg,
-        axis=axis.from_devices,
-        undefined="Elements that were neither given as input nor written.",
-        constraints=(
-            is_shape("BUFFER.c1", 0),
-            Constraint("BUFFER.c2", "slot is 0 or more, dtype is not void", _void_or_negative_slot),
-            splits_over_devices("BUFFER.c3", _target),
-            distinct_devices("BUFFER.c4", device.from_arg),
-        ),
-        clauses=(
-            Clause("BUFFER.n1", "a BUFFER inside a kernel is LOCAL or REG"),
-            Clause("BUFFER.n2", "device by device, a slot is stored to on one device or tuple"),
-        ),
-    )
+declare(
+    "source",
+    Op.BUFFER,
+    "Memory of shape s in a slot: what STORE writes to.",
+    ("s",),
+    is_shape("BUFFER.c1", 0),
+    Constraint("BUFFER.c2", "slot is 0 or more, dtype is not void", _void_or_negative_slot),
+    splits_over_devices("BUFFER.c3", _target),
+    distinct_devices("BUFFER.c4", device.from_arg),
+    arg=BufferArg,
+    dtype=dtype.from_arg,
+    shape=shape.operand(0),
+    device=device.from_arg,
+    addrspace=addrspace.from_arg,
+    axis=axis.from_devices,
+    undefined="Elements that were neither given as input nor written.",
+    clauses=(
+        Clause("BUFFER.n1", "a BUFFER inside a kernel is LOCAL or REG"),
+        Clause("BUFFER.n2", "device by device, a slot is stored to on one device or tuple"),
+    ),
 )
 
-define(
-    OpDef(
-        Op.CONST,
-        section="source",
-        doc="One constant of shape (), held by its bits.",
-        src=(),
-        arg=ConstArg,
-        dtype=dtype.from_arg,
-        shape=shape.scalar,
-        device=device.null,
-        min_max=min_max.const,
-        constraints=(
-            Constraint(
-                "CONST.c1", "the bits are a pattern of the dtype, which is not void", _bits_outside
-            ),
-        ),
-    )
+declare(
+    "source",
+    Op.CONST,
+    "One constant of shape (), held by its bits.",
+    (),
+    Constraint("CONST.c1", "the bits are a pattern of the dtype, which is not void", _bits_outside),
+    arg=ConstArg,
+    dtype=dtype.from_arg,
+    shape=shape.scalar,
+    device=device.null,
+    min_max=min_max.const,
 )
 
-define(
-    OpDef(
-        Op.BINARY,
-        section="source",
-        doc="Raw bytes: uint8, one element a byte. Data in a graph, machine code in a PROGRAM.",
-        src=(),
-        arg=BinaryArg,
-        dtype=dtype.always(dtypes.uint8),
-        shape=shape.of_data,
-        device=device.null,
-        min_max=min_max.binary,
-    )
+declare(
+    "source",
+    Op.BINARY,
+    "Raw bytes: uint8, one element a byte. Data in a graph, machine code in a PROGRAM.",
+    (),
+    arg=BinaryArg,
+    dtype=dtype.always(dtypes.uint8),
+    shape=shape.of_data,
+    device=device.null,
+    min_max=min_max.binary,
 )

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from uop.spec.args import ParamArg, arg_of
 from uop.spec.dtype import dtypes
+from uop.spec.ops.kinds import declare
 from uop.spec.ops.names import Op
 from uop.spec.properties import dtype, min_max, shape
-from uop.spec.registry import Constraint, OpDef, define
+from uop.spec.registry import Constraint
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -30,19 +31,15 @@ def _outside_range(u: Node) -> str | None:
     return f"[{found.min}, {found.max}] for [{wide.min}, {wide.max}]"
 
 
-define(
-    OpDef(
-        Op.BIND,
-        section="extension",
-        doc="The number of a variable: the value must lie in the range of the variable.",
-        src=("variable", "value"),
-        dtype=dtype.of_src(1),
-        shape=shape.scalar,
-        min_max=min_max.of_src(1),
-        decomposition=lambda build, u: u.src[1],
-        constraints=(
-            Constraint("BIND.c1", "the first operand is a PARAM with a range", _no_variable),
-            Constraint("BIND.c2", "value is a ()-shaped index in that range", _outside_range),
-        ),
-    )
+declare(
+    "extension",
+    Op.BIND,
+    "The number of a variable: the value must lie in the range of the variable.",
+    ("variable", "value"),
+    Constraint("BIND.c1", "the first operand is a PARAM with a range", _no_variable),
+    Constraint("BIND.c2", "value is a ()-shaped index in that range", _outside_range),
+    dtype=dtype.of_src(1),
+    shape=shape.scalar,
+    min_max=min_max.of_src(1),
+    decomposition=lambda build, u: u.src[1],
 )

@@ -1,0 +1,48 @@
+"""Declares ops by their kind: values, effects, counters. `rules` are further fields of OpDef."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from uop.spec.dtype import dtypes
+from uop.spec.ops.constraints import is_index
+from uop.spec.ops.names import Op
+from uop.spec.properties import axis, device, dtype, min_max, shape
+from uop.spec.registry import Constraint, OpDef, define
+
+BOUND = "the bound is a ()-shaped index, not negative"
+
+
+def declare(
+    section: str, op: Op, doc: str, src: tuple[str, ...], *constraints: Constraint, **rules: Any
+) -> OpDef:
+    """Declare an op of a section of the spec."""
+    return define(OpDef(op, section, doc, src, constraints=constraints, **rules))
+
+
+def value(
+    section: str, op: Op, doc: str, src: tuple[str, ...], *constraints: Constraint, **rules: Any
+) -> OpDef:
+    """Declare an op on a value; by default its properties are those of the first operand."""
+    own: dict[str, Any] = {
+        "dtype": dtype.of_src(0),
+        "shape": shape.of_first,
+        "min_max": min_max.of_src(0),
+        "axis": axis.of_first,
+    }
+    return declare(section, op, doc, src, *constraints, **(own | rules))
+
+
+def effect(
+    section: str, op: Op, doc: str, src: tuple[str, ...], *constraints: Constraint, **rules: Any
+) -> OpDef:
+    """Declare an op without a value: void, of shape (), with at most a device."""
+    own = {"dtype": dtype.always(dtypes.void), "shape": shape.scalar, "min_max": min_max.none}
+    return declare(section, op, doc, src, *constraints, **own, **rules)
+
+
+def counter(section: str, op: Op, doc: str, **rules: Any) -> OpDef:
+    """Declare an op that counts from 0 to its bound - 1: a loop variable or a work item."""
+    own = {"dtype": dtype.always(dtypes.index), "shape": shape.scalar, "device": device.null}
+    bound = is_index(f"{op.name}.c1", BOUND, 0, "bound")
+    return declare(section, op, doc, ("bound",), bound, min_max=min_max.counter, **own, **rules)
