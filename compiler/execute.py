@@ -17,7 +17,7 @@ from uop.compiler.stages.render.stage import numbers, params, written_params
 from uop.compiler.targets.target import Target
 from uop.interpreter.numeric.storage import np_dtype
 from uop.spec.args import BinaryArg, ParamArg, arg_of
-from uop.spec.conditions.labels import INPUT_C5, check_slots, misfit
+from uop.spec.conditions.labels import check_slots, invalid, misfit
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import slot_of
 from uop.spec.kernel.functions import CustomFunction
@@ -248,7 +248,7 @@ def checked_number(variable: UOp, array: Array) -> int:
     number = int(actual)
     if arg.min is None or arg.max is None or not arg.min <= number <= arg.max:
         said = f"slot {slot}: from {arg.min} to {arg.max}"
-        raise INPUT_C5.error_at(variable, said, str(number))
+        raise invalid("INPUT.c5", said, str(number), variable)
     return number
 
 

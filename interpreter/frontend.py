@@ -10,8 +10,8 @@ import numpy as np
 
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.numeric.storage import STORED, Array, np_dtype
-from uop.spec.conditions.labels import TENSOR_C7, TENSOR_C8
-from uop.spec.errors import InvalidError, users_line
+from uop.spec.conditions.labels import invalid
+from uop.spec.errors import InvalidError
 from uop.spec.frontend.evaluator import Held
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ class NumpyEvaluator:
         try:
             return array.__dlpack__(**options)
         except BufferError as error:
-            raise TENSOR_C8.error(held.dtype.name, str(error), users_line()) from error
+            raise invalid("TENSOR.c8", held.dtype.name, str(error)) from error
 
 
 def _not_adopted(found: str) -> InvalidError:
-    return TENSOR_C7.error("from_dlpack", found, users_line())
+    return invalid("TENSOR.c7", "from_dlpack", found)

@@ -11,8 +11,7 @@ import numpy as np
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.values import Value
 from uop.spec.args import ParamArg
-from uop.spec.conditions.labels import INPUT_C5, INPUT_C6, check_slots, misfit
-from uop.spec.errors import users_line
+from uop.spec.conditions.labels import check_slots, invalid, misfit
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import bind, is_variable, with_bound_variables
@@ -29,7 +28,7 @@ def checked_inputs(inputs: Inputs | None) -> Inputs:
     """Return the inputs, {} for None; raise InvalidError for anything but a mapping."""
     if inputs is None or isinstance(inputs, Mapping):
         return inputs or {}
-    raise INPUT_C6.error("inputs", _repr(inputs), users_line())
+    raise invalid("INPUT.c6", "inputs", _repr(inputs))
 
 
 def with_numbers(root: UOp, inputs: Mapping[int, Given]) -> tuple[UOp, Mapping[int, Given]]:
@@ -73,5 +72,5 @@ def _fitting(slot: int, u: UOp, array: Array | Value) -> Value:
     if isinstance(arg, ParamArg) and arg.min is not None and arg.max is not None:
         number = int(value.data)
         if not arg.min <= number <= arg.max:
-            raise INPUT_C5.error_at(u, f"slot {slot}: from {arg.min} to {arg.max}", str(number))
+            raise invalid("INPUT.c5", f"slot {slot}: from {arg.min} to {arg.max}", str(number), u)
     return value

@@ -19,9 +19,8 @@ from typing import (
     overload,
 )
 
-from uop.spec.conditions.labels import ARG_C1, CONST_NUMBER, Condition
+from uop.spec.conditions.labels import Condition, invalid
 from uop.spec.dtype import DType, Number, Scalar, dtypes
-from uop.spec.errors import users_line
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ class Arg:
             value = getattr(self, name)
             if value.__class__ not in classes or (items is not None and not _holds(value, items)):
                 where = f"{self.__class__.__name__}.{name}: {spelled}"
-                raise ARG_C1.error(where, _repr(value), users_line())
+                raise invalid("ARG.c1", where, _repr(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ class ConstArg(Arg):
         and for a dtype that is no DType.
         """
         if not isinstance(value, (int, float, Rational)) or dtype.__class__ is not DType:
-            raise CONST_NUMBER.error("CONST", f"{_repr(value)} of {_repr(dtype)}", users_line())
+            raise invalid("CONST.number", "CONST", f"{_repr(value)} of {_repr(dtype)}")
         return cls(dtype.encode(value), dtype)
 
     @property

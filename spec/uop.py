@@ -12,7 +12,7 @@ from weakref import ref
 
 import uop.spec.ops.declared  # noqa: F401 - enters the declarations
 from uop.spec.args import AddrSpace, Arg, ConstArg, Device, ParamArg
-from uop.spec.conditions.labels import NODE_C1, NODE_C2, NODE_C3, NODE_C4, NODE_C5, SHAPE_C1
+from uop.spec.conditions.labels import invalid
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError, users_line
 from uop.spec.ops.names import Op
@@ -193,10 +193,10 @@ class UOp(_Fields):
         InvalidError for anything but a mapping of nodes to nodes.
         """
         if not isinstance(new, Mapping):
-            raise NODE_C4.error("substitute", _repr(new), users_line())
+            raise invalid("NODE.c4", "substitute", _repr(new))
         for pair in new.items():
             if not isinstance(pair[0], UOp) or not isinstance(pair[1], UOp):
-                raise NODE_C4.error("substitute", _repr(pair), users_line())
+                raise invalid("NODE.c4", "substitute", _repr(pair))
         if not new:
             return self
         return rebuild(self, UOp.with_src, done=dict(new))
@@ -326,12 +326,12 @@ def _no_node(op: Any, src: tuple[Any, ...], arg: Any, tag: Any) -> InvalidError:
     """The error for a constructor call with an op, operand, arg or tag of a wrong type."""
     declaration = DECLARATIONS.get(op) if isinstance(op, Op) else None
     if declaration is None:
-        return NODE_C1.error("UOp", _repr(op), users_line())
+        return invalid("NODE.c1", "UOp", _repr(op))
     strange = [s for s in src if not isinstance(s, UOp)]
     if strange:
-        return NODE_C2.error(op.name, _repr(strange[0]), users_line())
+        return invalid("NODE.c2", op.name, _repr(strange[0]))
     if tag is not None and not isinstance(tag, str):
-        return NODE_C3.error(op.name, _repr(tag), users_line())
+        return invalid("NODE.c3", op.name, _repr(tag))
     typed = next(c for c in declaration.constraints if c.label == f"{op.name}.arg")
     return typed.error(op.name, _repr(arg), users_line())
 
@@ -340,7 +340,7 @@ def checked_root(root: object) -> UOp:
     """Return the root if it is a UOp; InvalidError for anything else."""
     if isinstance(root, UOp):
         return root
-    raise NODE_C5.error("program", _repr(root), users_line())
+    raise invalid("NODE.c5", "program", _repr(root))
 
 
 def const(value: Number, dtype: DType) -> UOp:
@@ -363,7 +363,7 @@ def dims(values: Iterable[int | UOp]) -> UOp:
     sizes.
     """
     if not isinstance(values, Iterable):
-        raise SHAPE_C1.error("dims", _repr(values), users_line())
+        raise invalid("SHAPE.c1", "dims", _repr(values))
     return UOp(Op.STACK, *(v if isinstance(v, UOp) else index_const(v) for v in values))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from uop.spec.args import BinaryArg, SourceArg, arg_of
-from uop.spec.conditions.labels import PROGRAM_BINARY
+from uop.spec.conditions.labels import CONDITIONS
 from uop.spec.errors import LackingError, UnsupportedError
 from uop.spec.graph import kernels
 from uop.spec.ops.names import Op
@@ -79,4 +79,4 @@ def digest(data: bytes) -> str:
 
 
 def _broken(found: str) -> LackingError:
-    return PROGRAM_BINARY.lacking("BINARY", found)
+    return CONDITIONS["PROGRAM.binary"].lacking("BINARY", found)

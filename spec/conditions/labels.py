@@ -35,85 +35,61 @@ class Condition:
         """The error for a condition of this version that is not one of the language."""
         return LackingError(self.label, self.title, node, found, users_line())
 
-    def error_at(self, u: UOp | None, node: str, found: str) -> InvalidError:
-        """The error for a condition broken at a node, with the line that asked for the value."""
-        nodes = () if u is None else (u,)
-        return InvalidError(self.label, self.title, node, found, users_line(), nodes)
 
-
-CONDITIONS: dict[str, Condition] = {}
+_TITLES = {
+    "ARG.c1": "a field of an arg has its type",
+    "CONST.number": "a constant is a number, of a DType",
+    "EVALUATOR.name": "a backend of Tensors has the name of an evaluator",
+    "INPUT.c1": "a slot belongs to one PARAM or BUFFER",
+    "INPUT.c2": "every input has a slot of the program",
+    "INPUT.c3": "every PARAM has an input",
+    "INPUT.c4": "an input has the shape and dtype of its slot",
+    "INPUT.c5": "a variable lies in its range",
+    "INPUT.c6": "inputs are a mapping from slots to arrays",
+    "NODE.c1": "the op of a node is an Op",
+    "NODE.c2": "the operands of a node are UOps",
+    "NODE.c3": "the tag of a node is text, or None",
+    "NODE.c4": "a substitution is a mapping from UOps to UOps",
+    "NODE.c5": "a program is given by its root, a UOp",
+    "SHAPE.c1": "a shape is a sequence of integers",
+    "SIZES.c1": "the sizes in a called body are numbers, or come from arguments that are sizes",
+    "SIZES.c2": "the sizes are numbers",
+    "TEXT.c1": "the text of a program or of a trace is a str",
+    "TENSOR.c1": "a Python number is a value of the dtype it is used with",
+    "TENSOR.c2": "data is a number, an array, or nested lists of one length at each depth",
+    "TENSOR.c3": "an index has at most one key for each axis, and integers inside it",
+    "TENSOR.c4": "a Tensor of one element is a Python number; an index is integer",
+    "TENSOR.c5": "the dtype of a Tensor is a DType",
+    "TENSOR.c6": "a function that is captured takes no value of its inputs",
+    "TENSOR.c7": "what comes by DLPack has `__dlpack__` and `__dlpack_device__`, and numbers in "
+    "the memory of the CPU",
+    "TENSOR.c8": "what goes out by DLPack has a dtype that DLPack has in numpy",
+    "TENSOR.c9": "@ has axes on both sides, the last as long as the last but one of the right",
+    "TENSOR.c10": "tanh is a function of floats",
+    "TENSOR.c11": "what has a value has elements: it is no effect and no function",
+    "GRADIENT.c1": "a gradient is that of a float of shape ()",
+    "GRADIENT.c2": "memory that a gradient flows through is written by STOREs alone, through "
+    "PERMUTE, FLIP, RESHAPE, SHRINK, PAD and INDEX",
+    "FUNCTION.result": "a function returns a Tensor, or Tensors in a list, tuple or dict",
+    "TRACE.outputs": "a trace is that of one or more Tensors",
+    "PROGRAM.binary": "the BINARY of a compiled PROGRAM is empty, or whole machine code of its "
+    "SOURCE",
+    "callify.target": "a STORE in a tensor graph goes through no EXPAND, which has an element "
+    "several times",
+}
+CONDITIONS = {label: Condition(label, title) for label, title in _TITLES.items()}
 """The conditions of this file by label. An edition holds those of its words."""
 
 
-def _enter(label: str, title: str) -> Condition:
-    CONDITIONS[label] = condition = Condition(label, title)
-    return condition
-
-
-ARG_C1 = _enter("ARG.c1", "a field of an arg has its type")
-CONST_NUMBER = _enter("CONST.number", "a constant is a number, of a DType")
-EVALUATOR_NAME = _enter("EVALUATOR.name", "a backend of Tensors has the name of an evaluator")
-INPUT_C1 = _enter("INPUT.c1", "a slot belongs to one PARAM or BUFFER")
-INPUT_C2 = _enter("INPUT.c2", "every input has a slot of the program")
-INPUT_C3 = _enter("INPUT.c3", "every PARAM has an input")
-INPUT_C4 = _enter("INPUT.c4", "an input has the shape and dtype of its slot")
-INPUT_C5 = _enter("INPUT.c5", "a variable lies in its range")
-INPUT_C6 = _enter("INPUT.c6", "inputs are a mapping from slots to arrays")
-NODE_C1 = _enter("NODE.c1", "the op of a node is an Op")
-NODE_C2 = _enter("NODE.c2", "the operands of a node are UOps")
-NODE_C3 = _enter("NODE.c3", "the tag of a node is text, or None")
-NODE_C4 = _enter("NODE.c4", "a substitution is a mapping from UOps to UOps")
-NODE_C5 = _enter("NODE.c5", "a program is given by its root, a UOp")
-SHAPE_C1 = _enter("SHAPE.c1", "a shape is a sequence of integers")
-SIZES_C1 = _enter(
-    "SIZES.c1", "the sizes in a called body are numbers, or come from arguments that are sizes"
-)
-SIZES_C2 = _enter("SIZES.c2", "the sizes are numbers")
-TEXT_C1 = _enter("TEXT.c1", "the text of a program or of a trace is a str")
-TENSOR_C1 = _enter("TENSOR.c1", "a Python number is a value of the dtype it is used with")
-TENSOR_C2 = _enter(
-    "TENSOR.c2", "data is a number, an array, or nested lists of one length at each depth"
-)
-TENSOR_C3 = _enter(
-    "TENSOR.c3", "an index has at most one key for each axis, and integers inside it"
-)
-TENSOR_C4 = _enter("TENSOR.c4", "a Tensor of one element is a Python number; an index is integer")
-TENSOR_C5 = _enter("TENSOR.c5", "the dtype of a Tensor is a DType")
-TENSOR_C6 = _enter("TENSOR.c6", "a function that is captured takes no value of its inputs")
-TENSOR_C7 = _enter(
-    "TENSOR.c7",
-    "what comes by DLPack has `__dlpack__` and `__dlpack_device__`, and numbers in the memory of "
-    "the CPU",
-)
-TENSOR_C8 = _enter("TENSOR.c8", "what goes out by DLPack has a dtype that DLPack has in numpy")
-TENSOR_C9 = _enter(
-    "TENSOR.c9", "@ has axes on both sides, the last as long as the last but one of the right"
-)
-TENSOR_C10 = _enter("TENSOR.c10", "tanh is a function of floats")
-TENSOR_C11 = _enter("TENSOR.c11", "what has a value has elements: it is no effect and no function")
-GRADIENT_C1 = _enter("GRADIENT.c1", "a gradient is that of a float of shape ()")
-GRADIENT_C2 = _enter(
-    "GRADIENT.c2",
-    "memory that a gradient flows through is written by STOREs alone, through PERMUTE, FLIP, "
-    "RESHAPE, SHRINK, PAD and INDEX",
-)
-FUNCTION_RESULT = _enter(
-    "FUNCTION.result", "a function returns a Tensor, or Tensors in a list, tuple or dict"
-)
-TRACE_OUTPUTS = _enter("TRACE.outputs", "a trace is that of one or more Tensors")
-PROGRAM_BINARY = _enter(
-    "PROGRAM.binary",
-    "the BINARY of a compiled PROGRAM is empty, or whole machine code of its SOURCE",
-)
-CALLIFY_TARGET = _enter(
-    "callify.target",
-    "a STORE in a tensor graph goes through no EXPAND, which has an element several times",
-)
+def invalid(label: str, node: str, found: str, *nodes: UOp) -> InvalidError:
+    """The error for a broken condition, at the line that asked for the value; `nodes` take part."""
+    condition = CONDITIONS[label]
+    return InvalidError(condition.label, condition.title, node, found, users_line(), nodes)
 
 
 def clash(slot: int, first: UOp, second: UOp) -> InvalidError:
     """The error INPUT.c1: two nodes have one slot. PARAM and BUFFER share a namespace (D-055)."""
-    return INPUT_C1.error_at(second, f"slot {slot}", f"{_spelled(first)} and {_spelled(second)}")
+    return invalid("INPUT.c1", f"slot {slot}", f"{_spelled(first)} and {_spelled(second)}", second)
 
 
 def check_slots(slots: Mapping[int, UOp], inputs: Collection[int]) -> None:
@@ -124,15 +100,15 @@ def check_slots(slots: Mapping[int, UOp], inputs: Collection[int]) -> None:
     for slot in inputs:
         if slot not in slots:
             known = ", ".join(map(str, sorted(slots))) or "none"
-            raise INPUT_C2.error_at(None, f"slot {slot}", f"slots {known}")
+            raise invalid("INPUT.c2", f"slot {slot}", f"slots {known}")
     for slot, u in slots.items():
         if slot not in inputs and u.op is Op.PARAM:
-            raise INPUT_C3.error_at(u, f"slot {slot}: {_spelled(u)}", "none")
+            raise invalid("INPUT.c3", f"slot {slot}: {_spelled(u)}", "none", u)
 
 
 def misfit(slot: int, u: UOp, found: str) -> InvalidError:
     """The error INPUT.c4: an input of another shape or dtype; `found` describes the input."""
-    return INPUT_C4.error_at(u, f"slot {slot}: {_spelled(u)}", found)
+    return invalid("INPUT.c4", f"slot {slot}: {_spelled(u)}", found, u)
 
 
 def _spelled(u: UOp) -> str:

@@ -7,7 +7,6 @@ from enum import Enum
 from typing import TypeVar
 
 from uop.spec.args import AddrSpace, Arg, Device, Unit
-from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import DTYPES, DType
 from uop.spec.errors import MalformedError
 from uop.spec.ops.names import Op
@@ -243,33 +242,34 @@ def from_note(kind: type[A], tag: str, **more: Literal) -> A | None:
     return arg if isinstance(arg, kind) else None
 
 
-DEVICE = "the device is a DEVICE"
-SIZE = "size is 0 or more"
-SIZES = "a number for each axis"
-PAIRS = "pairs of an axis and a factor"
+_DEVICE = "the device is a DEVICE"
+_SIZE = "size is 0 or more"
+_SIZES = "a number for each axis"
+_PAIRS = "pairs of an axis and a factor"
 
-ALLREDUCE_DEVICE = Condition("ALLREDUCE.device", DEVICE)
-BUFFER_NUMBER = Condition("BUFFER.number", "every BUFFER has a UNIQUE, or none does")
-BUFFER_SIZE = Condition("BUFFER.size", "a size of 0 or more, or a shape")
-BUFFER_UNIQUE = Condition("BUFFER.unique", "operands are a UNIQUE or LUNIQUE, and a DEVICE")
-CAT_SOURCES = Condition("CAT.sources", "sources are vectors or scalars")
-CONTRACT_AXES = Condition("CONTRACT.axes", PAIRS)
-COPY_DEVICE = Condition("COPY.device", DEVICE)
-LOCAL_SIZE = Condition("DEFINE_LOCAL.size", SIZE)
-REG_SIZE = Condition("DEFINE_REG.size", SIZE)
-LOAD_ALT = Condition("LOAD.alt", "an alt belongs to an INDEX with a gate")
-LOAD_INDEX = Condition("LOAD.index", "index is an INDEX of the buffer")
-PAD_SIZES = Condition("PAD.sizes", SIZES)
-PARAM_DEVICE = Condition("PARAM.device", DEVICE)
-PARAM_PLACE = Condition("PARAM.place", "one size or shape, at most one device")
-PARAM_SIZE = Condition("PARAM.size", SIZE)
-PROGRAM_DEVICE = Condition("PROGRAM.device", DEVICE)
-PROGRAM_STAGE = Condition(
-    "PROGRAM.stage", "SINK, then LINEAR, SOURCE and PROGRAM_BINARY in this order"
-)
-SHRINK_SIZES = Condition("SHRINK.sizes", SIZES)
-UNROLL_AXES = Condition("UNROLL.axes", PAIRS)
-VARIABLE_NUMBER = Condition("DEFINE_VAR.number", "every variable says its slot, or none does")
-VCONST_VALUES = Condition("VCONST.values", "values are of the dtype")
-WMMA_UPCAST = Condition("WMMA.upcast", "the factors of a fragment's axes multiply to its elements")
-VECTORIZE_ELEMENTS = Condition("VECTORIZE.elements", "elements are scalars")
+TITLES = {
+    "ALLREDUCE.device": _DEVICE,
+    "BUFFER.unique": "operands are a UNIQUE or LUNIQUE, and a DEVICE",
+    "BUFFER.number": "every BUFFER has a UNIQUE, or none does",
+    "BUFFER.size": "a size of 0 or more, or a shape",
+    "CAT.sources": "sources are vectors or scalars",
+    "CONTRACT.axes": _PAIRS,
+    "COPY.device": _DEVICE,
+    "DEFINE_LOCAL.size": _SIZE,
+    "DEFINE_REG.size": _SIZE,
+    "LOAD.index": "index is an INDEX of the buffer",
+    "LOAD.alt": "an alt belongs to an INDEX with a gate",
+    "PAD.sizes": _SIZES,
+    "PARAM.place": "one size or shape, at most one device",
+    "PARAM.device": _DEVICE,
+    "PARAM.size": _SIZE,
+    "PROGRAM.device": _DEVICE,
+    "PROGRAM.stage": "SINK, then LINEAR, SOURCE and PROGRAM_BINARY in this order",
+    "SHRINK.sizes": _SIZES,
+    "UNROLL.axes": _PAIRS,
+    "DEFINE_VAR.number": "every variable says its slot, or none does",
+    "VCONST.values": "values are of the dtype",
+    "WMMA.upcast": "the factors of a fragment's axes multiply to its elements",
+    "VECTORIZE.elements": "elements are scalars",
+}
+"""What must hold of the words besides the constraints of the core nodes, by label."""

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING
 
 from uop.spec import args
 from uop.spec.args import AddrSpace, Device, LanesArg, arg_of
-from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import dtypes
 from uop.spec.editions import bestiary_args as b
-from uop.spec.editions.edition import broken
 from uop.spec.errors import MalformedError, UnsupportedError
 from uop.spec.graph import slot_of
 from uop.spec.ops.codegen import PROGRAM_PARTS
@@ -27,7 +25,7 @@ from uop.spec.uop import UOp, const, dims, index_const
 from uop.spec.walk import CALLS, free_params, rebuild
 
 if TYPE_CHECKING:
-    from uop.spec.editions.edition import Reading
+    from uop.spec.editions.edition import Read, Reading
 
 Src = tuple[UOp, ...]
 
@@ -72,15 +70,15 @@ def read_reduce_axis(reading: Reading, src: Src, arg: b.ReduceAxisArg) -> UOp:
     return UOp(Op.RESHAPE, folded, dims(kept)) if arg.axes else folded
 
 
-def place(u: UOp, condition: Condition) -> Device:
+def _place(reading: Reading, u: UOp, label: str) -> Device:
     """The device that a DEVICE operand names."""
     if u.op is not Op.DEVICE:
-        raise broken(condition, u.op.name)
+        raise reading.broken(label, u.op.name)
     return arg_of(u, args.PlaceArg).device
 
 
 def read_allreduce(reading: Reading, src: Src, arg: b.ReduceOpArg) -> UOp:
-    where = place(src[1], b.ALLREDUCE_DEVICE)
+    where = _place(reading, src[1], "ALLREDUCE.device")
     return UOp(Op.ALLREDUCE, src[0], arg=args.AllReduceArg(arg.reduce_op, where))
 
 
@@ -96,10 +94,10 @@ def read_sink(reading: Reading, src: Src, arg: b.KernelArg) -> UOp:
 def read_program(reading: Reading, src: Src, arg: None) -> UOp:
     """The most complete part of a PROGRAM: its SINK, its LINEAR, or a core PROGRAM."""
     sink, device, *made = src
-    place(device, b.PROGRAM_DEVICE)
+    _place(reading, device, "PROGRAM.device")
     found = tuple(u.op for u in made)
     if sink.op is not Op.SINK or found != PROGRAM_PARTS[: len(made)]:
-        raise broken(b.PROGRAM_STAGE, " ".join(op.name for op in (sink.op, *found)))
+        raise reading.broken("PROGRAM.stage", " ".join(op.name for op in (sink.op, *found)))
     if len(made) < 2:
         return made[0] if made else sink
     binary = made[2:] or [UOp(Op.BINARY, arg=args.BinaryArg(b""))]
@@ -116,7 +114,7 @@ def read_barrier(reading: Reading, src: Src, arg: None) -> UOp:
 def read_vectorize(reading: Reading, src: Src, arg: None) -> UOp:
     found = [s.shape for s in src if s.shape != ()]
     if found:
-        raise broken(b.VECTORIZE_ELEMENTS, str(found[0]))
+        raise reading.broken("VECTORIZE.elements", str(found[0]))
     return UOp(Op.STACK, *src)
 
 
@@ -130,7 +128,7 @@ def read_vconst(reading: Reading, src: Src, arg: b.ValuesArg) -> UOp:
     try:
         bits = [decode_scalar(value, arg.dtype) for value in arg.values]
     except (MalformedError, ValueError) as error:
-        raise broken(b.VCONST_VALUES, str(error)) from None
+        raise reading.broken("VCONST.values", str(error)) from None
     return UOp(Op.STACK, *(UOp(Op.CONST, arg=args.ConstArg(x, arg.dtype)) for x in bits))
 
 
@@ -139,15 +137,23 @@ def read_cat(reading: Reading, src: Src, arg: None) -> UOp:
     lanes: list[UOp] = []
     for v in src:
         if len(v.shape) > 1:
-            raise broken(b.CAT_SOURCES, str(v.shape))
+            raise reading.broken("CAT.sources", str(v.shape))
         count = fixed(v)[0] if v.shape else 0
         lanes += [UOp(Op.INDEX, v, index_const(k)) for k in range(count)] if v.shape else [v]
     return UOp(Op.STACK, *lanes)
 
 
-def pairs_of(condition: Condition, pairs: tuple[tuple[int, ...], ...]) -> LanesArg:
+def read_unroll(reading: Reading, src: Src, arg: b.UnrollAxesArg) -> UOp:
+    return UOp(Op.UNROLL, *src, arg=_lanes(reading, "UNROLL.axes", arg.unroll_axes))
+
+
+def read_contract(reading: Reading, src: Src, arg: b.UpcastRangesArg) -> UOp:
+    return UOp(Op.CONTRACT, *src, arg=_lanes(reading, "CONTRACT.axes", arg.upcast_ranges))
+
+
+def _lanes(reading: Reading, label: str, pairs: tuple[tuple[int, ...], ...]) -> LanesArg:
     if any(len(p) != 2 for p in pairs):
-        raise broken(condition, str(pairs))
+        raise reading.broken(label, str(pairs))
     return LanesArg(tuple(p[0] for p in pairs), tuple(p[1] for p in pairs))
 
 
@@ -159,9 +165,9 @@ def read_wmma(reading: Reading, src: Src, arg: b.TensorCoreArg) -> UOp:
         )
     n, m, k = arg.dims
     for fragment, axes in zip(src, (arg.upcast_a, arg.upcast_b, arg.upcast_c), strict=True):
-        factors = pairs_of(b.WMMA_UPCAST, axes).factors
+        factors = _lanes(reading, "WMMA.upcast", axes).factors
         if axes and (prod(factors),) != fragment.shape:
-            raise broken(b.WMMA_UPCAST, f"{axes} for shape {fragment.shape}")
+            raise reading.broken("WMMA.upcast", f"{axes} for shape {fragment.shape}")
     # What names and places the instruction is kept as a tag: the core has the product alone.
     note = b.noted(arg, "dims", "dtype_in", "dtype_out")
     return UOp(Op.WMMA, *src, arg=args.WmmaArg(m, n, k, arg.dtype_in, arg.dtype_out), tag=note)
@@ -209,12 +215,12 @@ def read_endif(reading: Reading, src: Src, arg: None) -> UOp:
     return src[0] if src[0].op is Op.GROUP else UOp(Op.ENDIF, *src)
 
 
-def _per_axis(condition: Condition, src: Src) -> None:
+def _check_axes(reading: Reading, label: str, src: Src) -> None:
     """A number for each axis of T."""
     for s in src[1:]:
         if s.op is not Op.STACK or s.dtype is not dtypes.index or len(s.src) != len(src[0].shape):
             found = f"{len(s.src)} numbers for rank {len(src[0].shape)}"
-            raise broken(condition, found)
+            raise reading.broken(label, found)
 
 
 def _sizes(numbers: UOp) -> tuple[int | UOp, ...]:
@@ -232,7 +238,7 @@ def _computed(op: Op, a: int | UOp, b: int | UOp) -> int | UOp:
 
 def read_pad(reading: Reading, src: Src, arg: None) -> UOp:
     t, before, after = src
-    _per_axis(b.PAD_SIZES, src)
+    _check_axes(reading, "PAD.sizes", src)
     from_start = map(partial(_computed, Op.ADD), t.shape, _sizes(before))
     sizes = map(partial(_computed, Op.ADD), from_start, _sizes(after))
     return UOp(Op.PAD, t, before, dims(sizes), arg=args.PadArg(args.PadFill.ZERO))
@@ -240,13 +246,13 @@ def read_pad(reading: Reading, src: Src, arg: None) -> UOp:
 
 def read_shrink(reading: Reading, src: Src, arg: None) -> UOp:
     t, begins, ends = src
-    _per_axis(b.SHRINK_SIZES, src)
+    _check_axes(reading, "SHRINK.sizes", src)
     kept = map(partial(_computed, Op.SUB), _sizes(ends), _sizes(begins))
     return UOp(Op.SHRINK, t, begins, dims(kept))
 
 
 def read_copy(reading: Reading, src: Src, arg: None) -> UOp:
-    return UOp(Op.LOAD, src[0], arg=args.LoadArg(place(src[1], b.COPY_DEVICE)))
+    return UOp(Op.LOAD, src[0], arg=args.LoadArg(_place(reading, src[1], "COPY.device")))
 
 
 def read_select(reading: Reading, src: Src, arg: b.ElementArg) -> UOp:
@@ -308,16 +314,16 @@ LOCAL_SLOTS = 1 << 32
 
 def read_buffer(reading: Reading, src: Src, arg: b.SizeArg) -> UOp:
     names = [s for s in src if s.op in (Op.UNIQUE, Op.LUNIQUE)]
-    devices = [place(s, b.BUFFER_UNIQUE) for s in src if s not in names]
+    devices = [_place(reading, s, "BUFFER.unique") for s in src if s not in names]
     if len(names) > 1 or len(devices) > 1:
-        raise broken(b.BUFFER_UNIQUE, " ".join(s.op.name for s in src))
+        raise reading.broken("BUFFER.unique", " ".join(s.op.name for s in src))
     if (arg.size is None) == (arg.shape is None):
-        raise broken(b.BUFFER_SIZE, "neither" if arg.size is None else "both")
+        raise reading.broken("BUFFER.size", "neither" if arg.size is None else "both")
     shape = (arg.size or 0,) if arg.shape is None else arg.shape
     if any(n < 0 for n in shape):
-        raise broken(b.BUFFER_SIZE, str(shape))
+        raise reading.broken("BUFFER.size", str(shape))
     said = _identity(names[0]) if names else None
-    slot = reading.number(b.BUFFER_NUMBER, (arg, *devices), said)
+    slot = reading.number("BUFFER.number", (arg, *devices), said)
     where = devices[0] if devices else None
     return UOp(Op.BUFFER, dims(shape), arg=args.BufferArg(slot, arg.dtype, where))
 
@@ -326,36 +332,36 @@ def _identity(name: UOp) -> int:
     return arg_of(name, args.UniqueArg).id + (LOCAL_SLOTS if name.op is Op.LUNIQUE else 0)
 
 
-def _size(condition: Condition, size: int) -> UOp:
+def _size(reading: Reading, label: str, size: int) -> UOp:
     if size < 0:
-        raise broken(condition, str(size))
+        raise reading.broken(label, str(size))
     return dims((size,))
 
 
 def read_param(reading: Reading, src: Src, arg: b.SlotArg) -> UOp:
     shape = [s for s in src if s.op is not Op.DEVICE]
-    where = [place(s, b.PARAM_DEVICE) for s in src if s.op is Op.DEVICE]
+    where = [_place(reading, s, "PARAM.device") for s in src if s.op is Op.DEVICE]
     if (arg.size is None) == (not shape) or len(where) > 1 or (where and arg.device):
-        raise broken(b.PARAM_PLACE, f"{len(src)} operands")
-    size = shape[0] if arg.size is None else _size(b.PARAM_SIZE, arg.size)
+        raise reading.broken("PARAM.place", f"{len(src)} operands")
+    size = shape[0] if arg.size is None else _size(reading, "PARAM.size", arg.size)
     device = where[0] if where else arg.device
     space = arg.addrspace if arg.size is None else arg.addrspace or AddrSpace.GLOBAL
     return UOp(Op.PARAM, size, arg=args.ParamArg(arg.slot, arg.dtype, device, space))
 
 
-def read_local(reading: Reading, src: Src, arg: b.DefineArg) -> UOp:
-    memory = args.BufferArg(arg.id, arg.dtype, None, AddrSpace.LOCAL)
-    return UOp(Op.BUFFER, _size(b.LOCAL_SIZE, arg.size), arg=memory)
+def read_memory(space: AddrSpace) -> Read:
+    """The reader of DEFINE_LOCAL or DEFINE_REG."""
 
+    def read(reading: Reading, src: Src, arg: b.DefineArg) -> UOp:
+        size = _size(reading, f"DEFINE_{space.name}.size", arg.size)
+        return UOp(Op.BUFFER, size, arg=args.BufferArg(arg.id, arg.dtype, None, space))
 
-def read_reg(reading: Reading, src: Src, arg: b.DefineArg) -> UOp:
-    memory = args.BufferArg(arg.id, arg.dtype, None, AddrSpace.REG)
-    return UOp(Op.BUFFER, _size(b.REG_SIZE, arg.size), arg=memory)
+    return read
 
 
 def read_variable(reading: Reading, src: Src, arg: b.VariableArg) -> UOp:
     """A variable keeps its name as a tag."""
-    number = reading.number(b.VARIABLE_NUMBER, arg.name, arg.slot)
+    number = reading.number("DEFINE_VAR.number", arg.name, arg.slot)
     slot = number if arg.slot is not None else VARIABLE_SLOTS + number
     variable = args.ParamArg(slot, dtypes.index, min=arg.min, max=arg.max)
     return UOp(Op.PARAM, dims(()), arg=variable, tag=None if arg.name == f"v{slot}" else arg.name)
@@ -382,16 +388,16 @@ def read_load(reading: Reading, src: Src, arg: None) -> UOp:
     buffer, index, *alt = src
     if index.op is Op.STACK and index.tag == PTRCAT:
         if not all(_is_into(read.src[0], buffer) for read in index.src):
-            raise broken(b.LOAD_INDEX, "PTRCAT of another one")
+            raise reading.broken("LOAD.index", "PTRCAT of another one")
         return index
     is_gated = _is_gated(index)
     target = index.src[0] if is_gated else index
     if not _is_into(target, buffer):
         found = f"{target.op.name} of {target.src[0].op.name}" if target.src else target.op.name
-        raise broken(b.LOAD_INDEX, f"{found}, buffer {buffer.op.name}")
+        raise reading.broken("LOAD.index", f"{found}, buffer {buffer.op.name}")
     if not is_gated:
         if alt:
-            raise broken(b.LOAD_ALT, "no gate")
+            raise reading.broken("LOAD.alt", "no gate")
         return UOp(Op.LOAD, target)
     return UOp(Op.LOAD, target, alt[0], index.src[2]) if alt else index
 

@@ -8,7 +8,7 @@ a line is that of the node that will be read.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
 from uop.spec.args import Arg, PlaceArg, arg_of
@@ -31,7 +31,7 @@ Write = Callable[["Writing", UOp], "Form"]
 class Word(Operands):
     """One op of an edition. `src` names its operands as in a declaration: `alt?`, `i*`.
 
-    `conditions` are checked by `read`, besides the constraints of the core nodes.
+    `read` checks `conditions`, besides the constraints of the core nodes; `by_name` enters them.
     """
 
     name: str
@@ -135,16 +135,25 @@ class Edition:
 class Reading:
     """The state of a reader: numbers for slots and ids that the edition leaves implicit."""
 
-    __slots__ = ("_numbers",)
+    __slots__ = ("_edition", "_numbers")
 
-    def __init__(self) -> None:
-        self._numbers: dict[Condition, dict[Hashable, int] | None] = {}
+    def __init__(self, edition: Edition) -> None:
+        self._edition = edition
+        self._numbers: dict[str, dict[Hashable, int] | None] = {}
 
-    def number(self, what: Condition, key: Hashable, explicit: int | None) -> int:
-        """The explicit number of a node, or else one by key, in order from 0."""
-        known = self._numbers.setdefault(what, {} if explicit is None else None)
+    def broken(self, label: str, found: str) -> InvalidError:
+        """The error for a word with a broken condition."""
+        word = self._edition.words[label.partition(".")[0]]
+        return broken(next(c for c in word.conditions if c.label == label), found)
+
+    def number(self, label: str, key: Hashable, explicit: int | None) -> int:
+        """The explicit number of a node, or else one by key, in order from 0.
+
+        The condition of this label is that all nodes have an explicit one, or none.
+        """
+        known = self._numbers.setdefault(label, {} if explicit is None else None)
         if (known is None) != (explicit is not None):
-            raise broken(what, "some do")
+            raise self.broken(label, "some do")
         if known is None:
             return explicit or 0
         return known.setdefault(key, len(known))
@@ -159,7 +168,7 @@ class Writing:
         self.edition = edition
         self._forms: dict[UOp, Form | UnsupportedError] = {}
         self._interned: dict[Hashable, Form] = {}
-        self._reading = Reading()
+        self._reading = Reading(edition)
 
     def __getitem__(self, u: UOp) -> Form:
         """The form of a source of the node that is being written."""
@@ -246,8 +255,13 @@ def broken(condition: Condition, found: str) -> InvalidError:
     return condition.error(condition.label.partition(".")[0], found)
 
 
-def by_name(*words: Word) -> dict[str, Word]:
-    return {word.name: word for word in words}
+def by_name(titles: Mapping[str, str], *words: Word) -> dict[str, Word]:
+    """Words by name; the labels of conditions begin with the word that must meet them."""
+    conditions: dict[str, tuple[Condition, ...]] = {}
+    for label, title in titles.items():
+        name = label.partition(".")[0]
+        conditions[name] = (*conditions.get(name, ()), Condition(label, title))
+    return {word.name: replace(word, conditions=conditions.get(word.name, ())) for word in words}
 
 
 def edition_of(text: str, path: str = "") -> str:
@@ -268,7 +282,7 @@ class EditionScope(Scope):
 
     def __init__(self, edition: Edition, path: str) -> None:
         super().__init__(path)
-        self._edition, self._reading = edition, Reading()
+        self._edition, self._reading = edition, Reading(edition)
 
     @property
     def names(self) -> Collection[str]:

@@ -11,8 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from uop.spec.args import Arg, AxisType, PermuteArg, RangeArg, ReduceArg, arg_of
-from uop.spec.conditions.labels import Condition
-from uop.spec.editions.edition import Edition, Word, broken, by_name, core_words
+from uop.spec.editions.edition import Edition, Word, by_name, core_words
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
 from uop.spec.uop import UOp, dims, index_const
@@ -22,11 +21,14 @@ if TYPE_CHECKING:
 
 DEVICE_TAG = "DEVICE"
 
-REDUCE_N = Condition("REDUCE.n", "T has n axes")
-UNSHARD_AXES = Condition("UNSHARD.axes", "one axis for each RANGE, no axis twice")
-UNSHARD_RANGE = Condition("UNSHARD.range", "operands after T count devices up to a CONST")
-UNSHARD_RANK = Condition("UNSHARD.rank", "axes are axes of T")
-UNSHARD_SHARDS = Condition("UNSHARD.shards", "T has a shard for each value of the RANGE")
+TITLES = {
+    "REDUCE.n": "T has n axes",
+    "UNSHARD.axes": "one axis for each RANGE, no axis twice",
+    "UNSHARD.range": "operands after T count devices up to a CONST",
+    "UNSHARD.rank": "axes are axes of T",
+    "UNSHARD.shards": "T has a shard for each value of the RANGE",
+}
+"""What must hold of the words besides the constraints of the core nodes, by label."""
 
 
 class LaterAxisType(Enum):
@@ -103,7 +105,7 @@ def _prepends(u: UOp) -> bool:
 def _read_reduce(reading: Reading, src: tuple[UOp, ...], arg: LeadingArg) -> UOp:
     t, n = src[0], arg.n
     if not 0 <= n <= len(t.shape):
-        raise broken(REDUCE_N, f"{n} of {len(t.shape)}")
+        raise reading.broken("REDUCE.n", f"{n} of {len(t.shape)}")
     folded = UOp(Op.REDUCE, *src, arg=ReduceArg(arg.op, tuple(range(n))))
     return UOp(Op.RESHAPE, folded, dims(t.shape[n:])) if n else folded
 
@@ -151,20 +153,20 @@ def _read_unshard(reading: Reading, src: tuple[UOp, ...], arg: UnshardArg) -> UO
     """Concatenate the shards along the axis of each RANGE, one shard per value of the RANGE."""
     t, *ranges = src
     if len(ranges) != len(arg.axes) or len(set(arg.axes)) != len(arg.axes):
-        raise broken(UNSHARD_AXES, f"{arg.axes}")
+        raise reading.broken("UNSHARD.axes", f"{arg.axes}")
     for r, axis in zip(ranges, arg.axes, strict=True):
         if r.op is not Op.RANGE or r.tag != DEVICE_TAG or r.src[0].op is not Op.CONST:
-            raise broken(UNSHARD_RANGE, r.op.name)
+            raise reading.broken("UNSHARD.range", r.op.name)
         if not 0 <= axis < len(t.shape):
-            raise broken(UNSHARD_RANK, f"{axis} for rank {len(t.shape)}")
-        t = _side_by_side(t, r, axis)
+            raise reading.broken("UNSHARD.rank", f"{axis} for rank {len(t.shape)}")
+        t = _side_by_side(reading, t, r, axis)
     return t
 
 
-def _side_by_side(t: UOp, r: UOp, axis: int) -> UOp:
+def _side_by_side(reading: Reading, t: UOp, r: UOp, axis: int) -> UOp:
     count = int(r.src[0].arg.value)  # type: ignore[union-attr]
     if count < 1 or t.device is not None:
-        raise broken(UNSHARD_SHARDS, f"{count} on {t.device}")
+        raise reading.broken("UNSHARD.shards", f"{count} on {t.device}")
     stacked = UOp(Op.STACK, *(t.substitute({r: index_const(i)}) for i in range(count)))
     order = (*range(1, axis + 1), 0, *range(axis + 1, len(stacked.shape)))
     moved = UOp(Op.PERMUTE, stacked, arg=PermuteArg(order))
@@ -177,8 +179,9 @@ JULY_2026 = Edition(
     "The later form of the specification, as far as its facts are known.",
     core_words()
     | by_name(
+        TITLES,
         Word("EXPAND", ("T", "n"), _read_expand),
-        Word("REDUCE", ("T", "r*"), _read_reduce, LeadingArg, conditions=(REDUCE_N,)),
+        Word("REDUCE", ("T", "r*"), _read_reduce, LeadingArg),
         Word("RANGE", ("bound",), _read_range, LaterRangeArg),
         Word(
             "UNSHARD",
@@ -186,7 +189,6 @@ JULY_2026 = Edition(
             _read_unshard,
             UnshardArg,
             "The shards of each RANGE side by side along its axis.",
-            conditions=(UNSHARD_AXES, UNSHARD_RANGE, UNSHARD_RANK, UNSHARD_SHARDS),
         ),
     ),
     {

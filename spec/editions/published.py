@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 
 from uop.spec import args
 from uop.spec.args import AddrSpace, Arg, AxisType, Device, PadFill, arg_of
-from uop.spec.conditions.labels import Condition
 from uop.spec.dtype import DType, dtypes
 from uop.spec.editions import edition as e
-from uop.spec.editions.edition import Edition, Word, broken, read_as, written_as
+from uop.spec.editions.edition import Edition, Word, read_as, written_as
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import fixed
 from uop.spec.uop import UOp, const, dims, index_const
@@ -26,11 +25,14 @@ from uop.spec.uop import UOp, const, dims, index_const
 if TYPE_CHECKING:
     from uop.spec.editions.edition import Form, Reading, Write, Writing
 
-RANGE_NUMBER = Condition("RANGE.number", "every RANGE says its id, or none does")
-BUFFER_SIZE = Condition("BUFFER.size", "size is 0 or more")
-BUFFER_NUMBER = Condition("BUFFER.number", "every BUFFER says its slot, or none does")
-GETTUPLE_INDEX = Condition("GETTUPLE.index", "i is a CONST of dtype index and equal to idx")
-GETADDR_DEVICE = Condition("GETADDR.device", "dev is the name of one device")
+TITLES = {
+    "RANGE.number": "every RANGE says its id, or none does",
+    "BUFFER.size": "size is 0 or more",
+    "BUFFER.number": "every BUFFER says its slot, or none does",
+    "GETTUPLE.index": "i is a CONST of dtype index and equal to idx",
+    "GETADDR.device": "dev is the name of one device",
+}
+"""What must hold of the words besides the constraints of the core nodes, by label."""
 
 LETTERS = {type.value: type.name for type in AxisType}
 """The letters that their table gives the types of a RANGE."""
@@ -81,15 +83,15 @@ def _read_where(reading: Reading, src: tuple[UOp, ...], arg: None) -> UOp:
 
 
 def _read_range(reading: Reading, src: tuple[UOp, ...], arg: TypedRangeArg) -> UOp:
-    number = reading.number(RANGE_NUMBER, (src, arg), arg.id)
+    number = reading.number("RANGE.number", (src, arg), arg.id)
     return UOp(Op.RANGE, *src, arg=args.RangeArg(number, arg.type))
 
 
 def _read_buffer(reading: Reading, src: tuple[UOp, ...], arg: FlatBufferArg) -> UOp:
     if arg.size < 0:
-        raise broken(BUFFER_SIZE, str(arg.size))
+        raise reading.broken("BUFFER.size", str(arg.size))
     n = len(arg.device) if isinstance(arg.device, tuple) else 1
-    slot = reading.number(BUFFER_NUMBER, arg, arg.slot)
+    slot = reading.number("BUFFER.number", arg, arg.slot)
     place = args.BufferArg(slot, arg.dtype, arg.device, arg.addrspace)
     return UOp(Op.BUFFER, dims((n * arg.size,)), arg=place)
 
@@ -128,10 +130,10 @@ def _read_gettuple(reading: Reading, src: tuple[UOp, ...], arg: ElementArg) -> U
     said = [] if arg.idx is None else [arg.idx]
     for i in rest:
         if i.op is not Op.CONST or i.dtype is not dtypes.index:
-            raise broken(GETTUPLE_INDEX, f"{i.op.name} of {i.dtype.name}")
+            raise reading.broken("GETTUPLE.index", f"{i.op.name} of {i.dtype.name}")
         said.append(int(arg_of(i, args.ConstArg).value))
     if len(set(said)) != 1:
-        raise broken(GETTUPLE_INDEX, " and ".join(map(str, said)) or "none")
+        raise reading.broken("GETTUPLE.index", " and ".join(map(str, said)) or "none")
     return UOp(Op.GETTUPLE, t, arg=args.GetTupleArg(said[0]))
 
 
@@ -145,7 +147,7 @@ def _read_getaddr(reading: Reading, src: tuple[UOp, ...], arg: None) -> UOp:
     buf, dev = src
     device = arg_of(dev, args.PlaceArg).device if dev.op is Op.DEVICE else None
     if not isinstance(device, str):
-        raise broken(GETADDR_DEVICE, dev.op.name if device is None else str(device))
+        raise reading.broken("GETADDR.device", dev.op.name if device is None else str(device))
     return UOp(Op.GETADDR, buf, arg=args.GetAddrArg(device))
 
 
@@ -169,7 +171,7 @@ def _write_pad(fill: PadFill) -> Write:
 
 WRITE_RANGE = written_as("RANGE", lambda id, type: TypedRangeArg(type, id))
 BOTH = (
-    Word("RANGE", ("bound",), _read_range, TypedRangeArg, conditions=(RANGE_NUMBER,)),
+    Word("RANGE", ("bound",), _read_range, TypedRangeArg),
     Word("WHERE", ("P", "A", "B"), _read_where),
     Word("COPY", ("T",), read_as(Op.LOAD, args.LoadArg), CopyArg),
 )
@@ -179,7 +181,8 @@ MAY_2026 = Edition(
     "The UOp specification of May 2026.",
     e.core_words("GETADDR")
     | e.by_name(
-        Word("BUFFER", (), _read_buffer, FlatBufferArg, conditions=(BUFFER_SIZE, BUFFER_NUMBER)),
+        TITLES,
+        Word("BUFFER", (), _read_buffer, FlatBufferArg),
         _pad(PadFill.ZERO),
         *BOTH,
     ),
@@ -196,9 +199,10 @@ JUNE_2026 = Edition(
     "The UOp specification of June 2026.",
     e.core_words("SLICE")
     | e.by_name(
+        TITLES,
         e.core_word(Op.DEVICE),
-        Word("GETTUPLE", ("T", "i?"), _read_gettuple, ElementArg, conditions=(GETTUPLE_INDEX,)),
-        Word("GETADDR", ("buf", "dev"), _read_getaddr, conditions=(GETADDR_DEVICE,)),
+        Word("GETTUPLE", ("T", "i?"), _read_gettuple, ElementArg),
+        Word("GETADDR", ("buf", "dev"), _read_getaddr),
         _pad(PadFill.INVALID),
         *BOTH,
     ),

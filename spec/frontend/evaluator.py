@@ -8,9 +8,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from uop.spec.conditions.labels import EVALUATOR_NAME
+from uop.spec.conditions.labels import invalid
 from uop.spec.dtype import DType
-from uop.spec.errors import UnsupportedError, users_line
+from uop.spec.errors import UnsupportedError
 from uop.spec.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def backend(name: str) -> AbstractContextManager[None]:
     if name not in EVALUATORS:
         known = f"expected one of {', '.join(EVALUATORS)}"
         found = f"{name!r}: {known}{did_you_mean(str(name), EVALUATORS)}"
-        raise EVALUATOR_NAME.error("backend", found, users_line())
+        raise invalid("EVALUATOR.name", "backend", found)
     return using(EVALUATORS[name]())
 
 

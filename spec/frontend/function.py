@@ -8,8 +8,7 @@ from itertools import count
 from typing import Any, ParamSpec, TypeVar, overload
 
 from uop.spec.args import GetTupleArg, ParamArg
-from uop.spec.conditions.labels import FUNCTION_RESULT
-from uop.spec.errors import users_line
+from uop.spec.conditions.labels import invalid
 from uop.spec.frontend.calls import carry_calls
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.frontend.values import STAND_IN, capturing
@@ -60,7 +59,7 @@ def _capturing(tag: str | None, python: Callable[P, R]) -> Callable[P, R]:
         _replaced(returned, lambda t: _noted(t, outputs))
         if not outputs:
             found = type(returned).__name__
-            raise FUNCTION_RESULT.error(python.__qualname__, found, users_line())
+            raise invalid("FUNCTION.result", python.__qualname__, found)
         call = _call([t.operand for t in outputs], stand_ins, tag)
         elements = (Tensor.of(Op.GETTUPLE, call, arg=GetTupleArg(k)) for k in count())
         result: R = _replaced(returned, lambda t: next(elements))

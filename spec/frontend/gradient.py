@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import cast
 
 from uop.spec.args import PadArg, PadFill, ReduceArg, arg_of
-from uop.spec.conditions.labels import GRADIENT_C1, GRADIENT_C2
+from uop.spec.conditions.labels import invalid
 from uop.spec.dtype import dtypes
-from uop.spec.errors import UnsupportedError, users_line
+from uop.spec.errors import UnsupportedError
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.frontend.values import with_graphs
 from uop.spec.frontend.views import reshaped
@@ -110,7 +110,7 @@ def _updated(store: UOp, old: UOp, done: dict[UOp, UOp], absences: Absences) -> 
 
 
 def _refused(u: UOp, found: str) -> Exception:
-    return GRADIENT_C2.error_at(u, u.op.name, found)
+    return invalid("GRADIENT.c2", u.op.name, found, u)
 
 
 def gradient(loss: Tensor, targets: Iterable[Tensor]) -> tuple[Tensor | None, ...]:
@@ -133,7 +133,7 @@ def backward(loss: UOp, targets: Iterable[UOp]) -> list[UOp | None]:
     wanted = list(targets)
     if loss.shape != () or not loss.dtype.is_float:
         found = f"{loss.dtype.name}{list(loss.shape)}"
-        raise GRADIENT_C1.error(loss.op.name, found, users_line())
+        raise invalid("GRADIENT.c1", loss.op.name, found)
     plain = all_inlined([loss, *wanted], _with_a_rule)
     values = without_stores([plain[loss], *(plain[t] for t in wanted)])
     return _Reverse(values[plain[loss]], [values[plain[t]] for t in wanted]).result()

@@ -9,9 +9,8 @@ from types import EllipsisType
 from typing import Any, SupportsIndex, cast
 
 from uop.spec.args import Arg, Device, DTypeArg, LoadArg, PadFill, ReplicatedArg
-from uop.spec.conditions.labels import SHAPE_C1, TENSOR_C5, TENSOR_C10
+from uop.spec.conditions.labels import invalid
 from uop.spec.dtype import DType, dtypes
-from uop.spec.errors import users_line
 from uop.spec.frontend import views
 from uop.spec.frontend.calls import Call, composed, record
 from uop.spec.frontend.evaluator import evaluator, installed
@@ -71,7 +70,7 @@ class Tensor(Values):
 
     def __init__(self, data: Any, dtype: DType | None = None, device: Device = None) -> None:
         if dtype is not None and not isinstance(dtype, DType):
-            raise TENSOR_C5.error("Tensor", repr(dtype), users_line())
+            raise invalid("TENSOR.c5", "Tensor", repr(dtype))
         object.__setattr__(self, "uop", _graph(data, dtype, device))
         object.__setattr__(self, "_held", None)
         object.__setattr__(self, "_operand", None)
@@ -212,7 +211,7 @@ class Tensor(Values):
         continued fraction, elsewhere by 1 - 2/(exp(2|x|) + 1).
         """
         if not self.dtype.is_float:
-            raise TENSOR_C10.error("tanh", self.dtype.name, users_line())
+            raise invalid("TENSOR.c10", "tanh", self.dtype.name)
         precision = self.dtype.format.precision
         # From here on, in quarters, the result rounds to 1, and a larger exp could overflow.
         most = math.ceil((precision + 2) * math.log(2) * 2) / 4
@@ -416,7 +415,7 @@ def _sizes(sizes: Sequence[Size]) -> list[int]:
     flat = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], Sequence) else sizes
     strange = [size for size in flat if not isinstance(size, SupportsIndex)]
     if strange:
-        raise SHAPE_C1.error("Tensor", repr(strange[0]), users_line())
+        raise invalid("SHAPE.c1", "Tensor", repr(strange[0]))
     return [index(cast(SupportsIndex, size)) for size in flat]
 
 

@@ -16,9 +16,9 @@ from reprlib import repr as _repr
 from typing import NoReturn, cast
 
 from uop.spec.args import Arg, ConstArg, Device, GetTupleArg, ReduceArg, arg_of
-from uop.spec.conditions.labels import TEXT_C1, TRACE_OUTPUTS
+from uop.spec.conditions.labels import invalid
 from uop.spec.dtype import DTYPES, DType
-from uop.spec.errors import MalformedError, users_line
+from uop.spec.errors import MalformedError
 from uop.spec.frontend.calls import (
     BARE,
     CONSTANTS,
@@ -116,7 +116,7 @@ class Trace:
 def parse_trace(text: str) -> Trace:
     """The trace of a text; MalformedError with line and column, InvalidError for no str."""
     if not isinstance(text, str):
-        raise TEXT_C1.error("parse_trace", _repr(text), users_line())
+        raise invalid("TEXT.c1", "parse_trace", _repr(text))
     return _Reader(text).trace()
 
 
@@ -367,7 +367,7 @@ def trace(*outputs: Tensor) -> Trace:
     """
     strange = [t for t in outputs if not isinstance(t, Tensor)]
     if strange or not outputs:
-        raise TRACE_OUTPUTS.error("trace", _repr(strange[0] if strange else ()), users_line())
+        raise invalid("TRACE.outputs", "trace", _repr(strange[0] if strange else ()))
     bodies: dict[UOp, str] = {}
     texts: dict[str, Trace] = {}
     found = _traced([t.uop for t in outputs], bodies, texts)

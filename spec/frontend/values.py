@@ -17,7 +17,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from uop.spec.args import BufferArg, Device, LoadArg, ReplicatedArg
-from uop.spec.conditions.labels import TENSOR_C1, TENSOR_C2, TENSOR_C4, TENSOR_C6, TENSOR_C11
+from uop.spec.conditions.labels import invalid
 from uop.spec.dtype import DType, Number, Scalar, dtypes
 from uop.spec.errors import CaptureWarning, InvalidError, users_line
 from uop.spec.frontend import views
@@ -97,7 +97,7 @@ def common_dtype(values: Sequence[Number]) -> DType:
 
 
 def no_value(dtype: DType, found: str) -> InvalidError:
-    return TENSOR_C1.error(dtype.name, found, users_line())
+    return invalid("TENSOR.c1", dtype.name, found)
 
 
 def _flattened(data: Nested) -> tuple[Shape, list[Number]]:
@@ -120,7 +120,7 @@ def _no_array(level: list[Nested], depth: int) -> InvalidError:
         f"a list of {len(item)}" if isinstance(item, list | tuple) else type(item).__name__
         for item in level[:4]
     )
-    return TENSOR_C2.error(f"depth {depth}", found, users_line())
+    return invalid("TENSOR.c2", f"depth {depth}", found)
 
 
 STAND_IN = "input"
@@ -204,7 +204,7 @@ class Values(ABC):
         """The only element."""
         found = elements(self._value()) if self.uop.shape.count(1) == len(self.uop.shape) else []
         if not found:
-            raise TENSOR_C4.error("Tensor", _described(self.uop), users_line())
+            raise invalid("TENSOR.c4", "Tensor", _described(self.uop))
         return found[0]
 
     def __bool__(self) -> bool:
@@ -218,7 +218,7 @@ class Values(ABC):
 
     def __index__(self) -> int:
         if self.uop.dtype.is_float:
-            raise TENSOR_C4.error("index", _described(self.uop), users_line())
+            raise invalid("TENSOR.c4", "index", _described(self.uop))
         return index(self.item())
 
     def __repr__(self) -> str:
@@ -289,9 +289,9 @@ def _with_graph(held: Held, graph: UOp) -> UOp:
 
 def _computed(root: UOp) -> Held:
     if root.dtype is dtypes.void:
-        raise TENSOR_C11.error(root.op.name, _described(root), users_line())
+        raise invalid("TENSOR.c11", root.op.name, _described(root))
     if any(leaf.op is Op.PARAM and leaf.tag == STAND_IN for leaf in leaves(root)):
-        raise TENSOR_C6.error(root.op.name, _described(root), users_line())
+        raise invalid("TENSOR.c6", root.op.name, _described(root))
     if _CAPTURING.get():
         _warn()
     return evaluator().evaluate(root, contents(root))

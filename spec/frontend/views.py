@@ -9,8 +9,8 @@ from types import EllipsisType
 from typing import SupportsIndex
 
 from uop.spec.args import FlipArg, PadArg, PadFill, PermuteArg, ReduceArg
-from uop.spec.conditions.labels import TENSOR_C3, TENSOR_C9
-from uop.spec.errors import InvalidError, users_line
+from uop.spec.conditions.labels import invalid
+from uop.spec.errors import InvalidError
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import fixed
 from uop.spec.registry import Shape
@@ -82,7 +82,7 @@ def matmul(a: UOp, b: UOp) -> UOp:
     them, and the products are summed. InvalidError TENSOR.c9 where these axes differ in size.
     """
     if not a.shape or not b.shape or a.shape[-1] != b.shape[-2:][0]:
-        raise TENSOR_C9.error("@", f"{list(a.shape)} {list(b.shape)}", users_line())
+        raise invalid("TENSOR.c9", "@", f"{list(a.shape)} {list(b.shape)}")
     if len(b.shape) > 1:
         b = reshaped(b, (*b.shape[:-2], *[1] * (len(a.shape) > 1), *b.shape[-2:]))
         a = reshaped(a, (*a.shape, 1))
@@ -150,7 +150,7 @@ def _from_left(t: UOp, axis: int, key: int | EllipsisType) -> int:
 
 
 def _no_index(t: UOp, found: str) -> InvalidError:
-    return TENSOR_C3.error(f"{t.dtype.name}{list(t.shape)}", found, users_line())
+    return invalid("TENSOR.c3", f"{t.dtype.name}{list(t.shape)}", found)
 
 
 def _sliced(t: UOp, axis: int, key: slice) -> UOp:

@@ -15,7 +15,7 @@ from uop.spec.args import (
     SliceArg,
     arg_of,
 )
-from uop.spec.conditions.labels import SIZES_C2
+from uop.spec.conditions.labels import CONDITIONS
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.properties.dtype import returned
@@ -36,7 +36,7 @@ def fixed(u: Node, axes: Iterable[int] | None = None) -> Shape:
     """
     sizes = u.shape if axes is None else tuple(u.shape[axis] for axis in axes)
     if not is_fixed(sizes):
-        raise SIZES_C2.lacking(repr(u), "variables that are not bound to numbers")
+        raise CONDITIONS["SIZES.c2"].lacking(repr(u), "variables that are not bound to numbers")
     return sizes
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
 from uop.spec.args import Arg, ConstArg, ParamArg, arg_of
-from uop.spec.conditions.labels import SIZES_C1
+from uop.spec.conditions.labels import CONDITIONS
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError, users_line
 from uop.spec.graph import over, replaced, slot_of, without_order
@@ -233,7 +233,7 @@ def _check_call(build: Builder, u: UOp, bindings: Sequence[Binding]) -> None:
         numbers = {v: given[slot_of(v)] for v in _size_variables(body)}
         if any(number.op is not Op.CONST for number in numbers.values()):
             found = ", ".join(map(repr, numbers.values()))
-            raise SIZES_C1.lacking(repr(body), f"arguments {found}")
+            raise CONDITIONS["SIZES.c1"].lacking(repr(body), f"arguments {found}")
         params = [_instance(build, p, tuple(numbers.items())) for p in free_params(body)]
         _obey(_Call(u.op, (_Call(body.op, tuple(params)), *given), u.arg))
 

@@ -20,9 +20,9 @@ from reprlib import repr as _repr
 from typing import TypeVar
 
 from uop.spec.args import Arg, ConstArg
-from uop.spec.conditions.labels import TEXT_C1
+from uop.spec.conditions.labels import invalid
 from uop.spec.dtype import DType, dtypes
-from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, users_line
+from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Operands
 from uop.spec.text.codec import decode_fields, decode_scalar, op_named, shown
@@ -60,7 +60,7 @@ def parse(text: str, path: str = "") -> UOp:
     MalformedError for other text, InvalidError for a node that breaks a constraint.
     """
     if not isinstance(text, str):
-        raise TEXT_C1.error("parse", _repr(text), users_line())
+        raise invalid("TEXT.c1", "parse", _repr(text))
     scope = Scope(path)
     for number, line in enumerate(text.split("\n"), 1):
         scope.read_text(line, number)

@@ -30,7 +30,7 @@ from uop.spec.args import (
     SpecialArg,
     Unit,
 )
-from uop.spec.conditions.labels import ARG_C1
+from uop.spec.conditions.labels import CONDITIONS
 from uop.spec.dtype import dtypes
 from uop.spec.editions import EDITIONS
 from uop.spec.editions.bestiary_args import BestiaryAxisType
@@ -131,7 +131,8 @@ def is_refused(kind: type[Arg], given: dict[str, object], name: str) -> bool:
     try:
         kind(**given)
     except InvalidError as error:
-        return str(error).startswith(f"ARG.c1: {ARG_C1.title}\n  node: {kind.__name__}.{name}: ")
+        title = CONDITIONS["ARG.c1"].title
+        return str(error).startswith(f"ARG.c1: {title}\n  node: {kind.__name__}.{name}: ")
     return False
 
 

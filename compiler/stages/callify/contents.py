@@ -25,7 +25,7 @@ from uop.spec.args import (
     ReduceArg,
     arg_of,
 )
-from uop.spec.conditions.labels import CALLIFY_TARGET
+from uop.spec.conditions.labels import CONDITIONS
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import (
@@ -290,7 +290,7 @@ class Steps:
                 value, inside = self._scattered(view, value, inside)
                 continue
             if view.op is Op.EXPAND or not view.declaration.is_view:
-                raise CALLIFY_TARGET.lacking(repr(view), view.op.name)
+                raise CONDITIONS["callify.target"].lacking(repr(view), view.op.name)
             if view.op is Op.SHRINK and inside is None and view.shape != view.src[0].shape:
                 inside = full(TRUE, value.shape)
             value = put_back(view, value)
