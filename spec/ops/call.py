@@ -12,7 +12,7 @@ from uop.spec.graph import slot_of
 from uop.spec.ops.constraints import op_among
 from uop.spec.ops.kinds import declare, effect
 from uop.spec.ops.names import Op
-from uop.spec.properties import axis, device, dtype, min_max, shape
+from uop.spec.properties import device, dtype, min_max
 from uop.spec.properties.axis import shards
 from uop.spec.properties.shape import is_fixed
 from uop.spec.registry import Clause, Constraint
@@ -156,9 +156,9 @@ declare(
     Constraint("GETTUPLE.c1", "T is a TUPLE or a FUNCTION", _nothing_returned),
     Constraint("GETTUPLE.c2", "idx is an element of T", _no_element),
     arg=GetTupleArg,
-    dtype=dtype.element,
-    shape=shape.element,
+    dtype=dtype.of_element("dtype"),
+    shape=dtype.of_element("shape"),
     device=device.element,
     min_max=min_max.gettuple,
-    axis=axis.element,
+    axis=dtype.of_element("axis"),
 )

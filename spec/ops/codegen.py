@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uop.spec import args
 from uop.spec import latitude as lat
 from uop.spec.args import arg_of
-from uop.spec.dtype import DType, dtypes
+from uop.spec.dtype import dtypes
 from uop.spec.ops.constraints import (
     are_effects,
     have_values,
@@ -20,7 +20,7 @@ from uop.spec.ops.constraints import (
 from uop.spec.ops.kinds import counter, declare, effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import device, dtype, shape
-from uop.spec.properties.words import says
+from uop.spec.properties.words import from_arg, of_src, says
 from uop.spec.registry import AccessKind, Clause, Constraint, Shape
 
 if TYPE_CHECKING:
@@ -87,16 +87,6 @@ def _fragment(u: Node) -> Shape:
     return u.src[2].shape
 
 
-@says("that of the arg")
-def _declared_dtype(u: Node) -> DType:
-    return arg_of(u, args.InsArg, args.CustomArg).dtype
-
-
-@says("that of the arg")
-def _declared_shape(u: Node) -> Shape:
-    return arg_of(u, args.InsArg, args.CustomArg).shape
-
-
 RESULT = "sizes are 0 or more; void has shape ()"
 REGISTERED = "a meaning is registered under its name"
 
@@ -161,7 +151,7 @@ declare(
     Constraint("WMMA.c3", "operands have the shapes of their fragments", _wrong_fragments),
     one_device("WMMA.c4"),
     arg=args.WmmaArg,
-    dtype=dtype.of_src(2),
+    dtype=of_src(2, "dtype"),
     shape=_fragment,
     latitude=lat.WMMA,
     clauses=(
@@ -194,8 +184,8 @@ declare(
     have_values("INS.c2"),
     one_device("INS.c3"),
     arg=args.InsArg,
-    dtype=_declared_dtype,
-    shape=_declared_shape,
+    dtype=from_arg("dtype"),
+    shape=from_arg("shape"),
     clauses=(
         Clause("INS.n1", REGISTERED),
         Clause("INS.n2", "its operands have a dtype that the instruction takes"),
@@ -211,8 +201,8 @@ declare(
     have_values("CUSTOM.c2"),
     one_device("CUSTOM.c3"),
     arg=args.CustomArg,
-    dtype=_declared_dtype,
-    shape=_declared_shape,
+    dtype=from_arg("dtype"),
+    shape=from_arg("shape"),
     clauses=(Clause("CUSTOM.n1", REGISTERED),),
 )
 

@@ -14,6 +14,7 @@ from uop.spec.ops.kinds import declare
 from uop.spec.ops.names import Op
 from uop.spec.properties import axis, dtype, min_max, shape
 from uop.spec.properties.interval import Interval
+from uop.spec.properties.words import from_arg, of_src
 from uop.spec.registry import COUNT, DIVISOR_0, Constraint, OpDef
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def elementwise(
         *extra,
         *((one_axis(f"{name}.{axis_label}"),) if arity > 1 else ()),
         dtypes=allowed,
-        dtype=result or dtype.of_src(shared[0]),
+        dtype=result or of_src(shared[0], "dtype"),
         shape=shape.broadcast,
         min_max=interval,
         axis=axis.inherit,
@@ -90,7 +91,7 @@ elementwise(
     "once to nearest even, to bool is x != 0.",
     VALUES,
     arg=DTypeArg,
-    result=dtype.from_arg,
+    result=from_arg("dtype"),
     interval=min_max.cast,
     latitude=lat.CAST,
     gradient=gradients.cast_,

@@ -21,7 +21,7 @@ from uop.spec.ops.names import Op
 from uop.spec.ops.reduce import folds
 from uop.spec.properties import addrspace, axis, device, min_max, shape
 from uop.spec.properties.axis import shards
-from uop.spec.properties.words import says
+from uop.spec.properties.words import from_arg, says
 from uop.spec.registry import DIVISOR_0, Constraint
 
 if TYPE_CHECKING:
@@ -117,9 +117,7 @@ def _one_shard(u: Node) -> Shape:
     return (first // shards(u.src[0]), *rest)
 
 
-@says("that of the arg")
-def _named_device(u: Node) -> Device:
-    return arg_of(u, args.AllReduceArg, args.PlaceArg).device
+_named_device = from_arg("device")
 
 
 def _no_device(u: Node) -> str | None:

@@ -8,6 +8,7 @@ from uop.spec.dtype import dtypes
 from uop.spec.ops.constraints import is_index
 from uop.spec.ops.names import Op
 from uop.spec.properties import axis, device, dtype, min_max, shape
+from uop.spec.properties.words import of_src
 from uop.spec.registry import Constraint, OpDef, define
 
 BOUND = "the bound is a ()-shaped index, not negative"
@@ -25,9 +26,9 @@ def value(
 ) -> OpDef:
     """Declare an op on a value; by default its properties are those of the first operand."""
     own: dict[str, Any] = {
-        "dtype": dtype.of_src(0),
+        "dtype": of_src(0, "dtype"),
         "shape": shape.of_first,
-        "min_max": min_max.of_src(0),
+        "min_max": of_src(0, "min_max"),
         "axis": axis.of_first,
     }
     return declare(section, op, doc, src, *constraints, **(own | rules))

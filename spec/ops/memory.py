@@ -12,8 +12,9 @@ from uop.spec.ops.constraints import has_value, is_index, is_sharded, shard_axis
 from uop.spec.ops.movement import movement
 from uop.spec.ops.names import Op
 from uop.spec.ops.sizes import shape_node, size_node
-from uop.spec.properties import addrspace, axis, dtype, min_max, shape
+from uop.spec.properties import addrspace, axis, min_max, shape
 from uop.spec.properties.shape import index_value, size_of
+from uop.spec.properties.words import from_arg
 from uop.spec.registry import Clause, Constraint
 from uop.spec.text.codec import shown
 
@@ -105,7 +106,7 @@ movement(
     Constraint("SLICE.c4", "it starts at an element of dtype, inside T", _slice_outside),
     shard_axis_kept("SLICE.c5", is_sharded),
     arg=SliceArg,
-    dtype=dtype.from_arg,
+    dtype=from_arg("dtype"),
     shape=shape.of_slice,
     min_max=min_max.reinterpreted,
     axis=axis.null,

@@ -27,6 +27,7 @@ from uop.spec.ops.kinds import value
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, dtype, min_max, shape
 from uop.spec.properties.shape import index_values
+from uop.spec.properties.words import from_arg
 from uop.spec.registry import Clause, Constraint
 from uop.spec.text.codec import shown
 
@@ -236,7 +237,7 @@ movement(
     Constraint("BITCAST.c2", "total bytes are kept along the last axis", _bytes_change),
     shard_axis_kept("BITCAST.c3", splits_bytes),
     arg=DTypeArg,
-    dtype=dtype.from_arg,
+    dtype=from_arg("dtype"),
     shape=shape.bitcast,
     min_max=min_max.reinterpreted,
     gradient=gradients.stopped,

@@ -9,8 +9,9 @@ from uop.spec.dtype import dtypes
 from uop.spec.ops.constraints import distinct_devices, is_shape, splits_over_devices
 from uop.spec.ops.kinds import declare
 from uop.spec.ops.names import Op
-from uop.spec.properties import addrspace, axis, device, dtype, min_max, shape
+from uop.spec.properties import axis, device, dtype, min_max, shape
 from uop.spec.properties.shape import index_values
+from uop.spec.properties.words import from_arg
 from uop.spec.registry import Clause, Constraint, Shape
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def _wrong_range(u: Node) -> str | None:
 
 
 def _target(u: Node) -> tuple[Device, Shape]:
-    return device.from_arg(u), index_values(u.src[0])
+    return arg_of(u, ParamArg, BufferArg).device, index_values(u.src[0])
 
 
 def _bits_outside(u: Node) -> str | None:
@@ -56,12 +57,12 @@ declare(
     Constraint("PARAM.c2", "slot is 0 or more, dtype is not void", _void_or_negative_slot),
     splits_over_devices("PARAM.c3", _target),
     Constraint("PARAM.c4", "a range is from min to max, of a ()-shaped index", _wrong_range),
-    distinct_devices("PARAM.c5", device.from_arg),
+    distinct_devices("PARAM.c5", from_arg("device")),
     arg=ParamArg,
-    dtype=dtype.from_arg,
+    dtype=from_arg("dtype"),
     shape=shape.operand(0),
-    device=device.from_arg,
-    addrspace=addrspace.from_arg,
+    device=from_arg("device"),
+    addrspace=from_arg("addrspace"),
     min_max=min_max.param,
     axis=axis.from_devices,
 )
@@ -74,12 +75,12 @@ declare(
     is_shape("BUFFER.c1", 0),
     Constraint("BUFFER.c2", "slot is 0 or more, dtype is not void", _void_or_negative_slot),
     splits_over_devices("BUFFER.c3", _target),
-    distinct_devices("BUFFER.c4", device.from_arg),
+    distinct_devices("BUFFER.c4", from_arg("device")),
     arg=BufferArg,
-    dtype=dtype.from_arg,
+    dtype=from_arg("dtype"),
     shape=shape.operand(0),
-    device=device.from_arg,
-    addrspace=addrspace.from_arg,
+    device=from_arg("device"),
+    addrspace=from_arg("addrspace"),
     axis=axis.from_devices,
     undefined="Elements that were neither given as input nor written.",
     clauses=(
@@ -95,7 +96,7 @@ declare(
     (),
     Constraint("CONST.c1", "the bits are a pattern of the dtype, which is not void", _bits_outside),
     arg=ConstArg,
-    dtype=dtype.from_arg,
+    dtype=from_arg("dtype"),
     shape=shape.scalar,
     device=device.null,
     min_max=min_max.const,

@@ -8,7 +8,8 @@ from uop.spec.args import ParamArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.ops.kinds import declare
 from uop.spec.ops.names import Op
-from uop.spec.properties import dtype, min_max, shape
+from uop.spec.properties import shape
+from uop.spec.properties.words import of_src
 from uop.spec.registry import Constraint
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ declare(
     ("variable", "value"),
     Constraint("BIND.c1", "the first operand is a PARAM with a range", _no_variable),
     Constraint("BIND.c2", "value is a ()-shaped index in that range", _outside_range),
-    dtype=dtype.of_src(1),
+    dtype=of_src(1, "dtype"),
     shape=shape.scalar,
-    min_max=min_max.of_src(1),
+    min_max=of_src(1, "min_max"),
     decomposition=lambda build, u: u.src[1],
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from uop.spec.args import AddrSpace, BufferArg, PadArg, PadFill, ParamArg, arg_of
-from uop.spec.properties.words import says
+from uop.spec.args import AddrSpace, PadArg, PadFill, arg_of
+from uop.spec.properties.words import of_src, says
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node
@@ -16,14 +16,7 @@ def value(u: Node) -> AddrSpace | None:
     return None
 
 
-@says("that of the arg")
-def from_arg(u: Node) -> AddrSpace | None:
-    return arg_of(u, ParamArg, BufferArg).addrspace
-
-
-@says("that of {src[0]}")
-def of_first(u: Node) -> AddrSpace | None:
-    return u.src[0].addrspace
+of_first = of_src(0, "addrspace")
 
 
 def pad(u: Node) -> AddrSpace | None:

@@ -6,9 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from uop.spec.args import LoadArg, PermuteArg, ReduceArg, ReplicatedArg, arg_of
-from uop.spec.properties.dtype import returned
 from uop.spec.properties.shape import fixed
-from uop.spec.properties.words import says
+from uop.spec.properties.words import of_src, says
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node, Shape
@@ -24,9 +23,7 @@ def null(u: Node) -> int | None:
     return None
 
 
-@says("that of {src[0]}")
-def of_first(u: Node) -> int | None:
-    return u.src[0].axis
+of_first = of_src(0, "axis")
 
 
 @says("0 on several devices, else none")
@@ -100,8 +97,3 @@ def load(u: Node) -> int | None:
     if target is None:
         return inherit(u)
     return 0 if isinstance(target, tuple) else None
-
-
-@says("that of the element")
-def element(u: Node) -> int | None:
-    return returned(u).axis

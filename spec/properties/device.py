@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from uop.spec.args import BufferArg, Device, LoadArg, ParamArg, arg_of
+from uop.spec.args import Device, LoadArg, arg_of
 from uop.spec.properties.dtype import returned
 from uop.spec.properties.words import says
 
@@ -15,11 +15,6 @@ if TYPE_CHECKING:
 @says("none")
 def null(u: Node) -> Device:
     return None
-
-
-@says("that of the arg")
-def from_arg(u: Node) -> Device:
-    return arg_of(u, ParamArg, BufferArg).device
 
 
 @says("that of the first operand")

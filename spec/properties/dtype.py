@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from uop.spec.args import BufferArg, ConstArg, DTypeArg, GetTupleArg, ParamArg, SliceArg, arg_of
+from uop.spec.args import GetTupleArg, arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.properties.words import says
@@ -14,28 +14,12 @@ if TYPE_CHECKING:
     from uop.spec.registry import Node
 
 
-def of_src(position: int) -> Callable[[Node], DType]:
-    @says(f"that of {{src[{position}]}}")
-    def dtype(u: Node) -> DType:
-        return u.src[position].dtype
-
-    return dtype
-
-
 def always(fixed: DType) -> Callable[[Node], DType]:
     @says(fixed.name)
     def dtype(u: Node) -> DType:
         return fixed
 
     return dtype
-
-
-@says("that of the arg")
-def from_arg(u: Node) -> DType:
-    match u.arg:
-        case ConstArg(dtype=dtype) | DTypeArg(dtype=dtype) | SliceArg(dtype=dtype):
-            return dtype
-    return arg_of(u, ParamArg, BufferArg).dtype
 
 
 def stack(u: Node) -> DType:
@@ -50,6 +34,6 @@ def returned(u: Node) -> Node:
     return body.src[arg_of(u, GetTupleArg).idx]
 
 
-@says("that of the element")
-def element(u: Node) -> DType:
-    return returned(u).dtype
+def of_element(name: str) -> Callable[[Node], Any]:
+    """GETTUPLE: the rule that a property is that of the element."""
+    return says("that of the element")(lambda u: getattr(returned(u), name))

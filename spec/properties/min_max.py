@@ -48,14 +48,6 @@ def param(u: Node) -> Interval | None:
     return Interval(arg.min, arg.max)
 
 
-def of_src(position: int) -> Callable[[Node], Interval | None]:
-    @says(f"that of {{src[{position}]}}")
-    def min_max(u: Node) -> Interval | None:
-        return u.src[position].min_max
-
-    return min_max
-
-
 def _of(u: Node, position: int) -> Interval:
     """The interval of an operand; a void one has no interval, so the range of its dtype."""
     interval = u.src[position].min_max

@@ -18,8 +18,7 @@ from uop.spec.args import (
 from uop.spec.conditions.labels import CONDITIONS
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
-from uop.spec.properties.dtype import returned
-from uop.spec.properties.words import says
+from uop.spec.properties.words import of_src, says
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node, Shape, Sizes
@@ -40,9 +39,7 @@ def fixed(u: Node, axes: Iterable[int] | None = None) -> Shape:
     return sizes
 
 
-@says("that of {src[0]}")
-def of_first(u: Node) -> Sizes:
-    return u.src[0].shape
+of_first = of_src(0, "shape")
 
 
 @says("()")
@@ -146,11 +143,6 @@ def broadcast_shapes(*shapes: Sizes) -> Sizes | None:
 @says("the operands' shapes right-aligned, each axis the larger of equal or 1")
 def broadcast(u: Node) -> Sizes:
     return cast("Sizes", broadcast_shapes(*[s.shape for s in u.src]))
-
-
-@says("that of the element")
-def element(u: Node) -> Sizes:
-    return returned(u).shape
 
 
 def size(shape: Shape) -> int:

@@ -1,8 +1,9 @@
-"""Descriptions of the rules of derived properties, for the generated documentation."""
+"""Rules of any derived property, and descriptions of rules for the generated documentation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -19,6 +20,17 @@ def says(words: str) -> Callable[[Callable[[Node], T]], Callable[[Node], T]]:
         return rule
 
     return spoken
+
+
+def of_src(position: int, name: str) -> Callable[[Node], Any]:
+    """The rule that a property is that of an operand."""
+    known = attrgetter(name)
+    return says(f"that of {{src[{position}]}}")(lambda u: known(u.src[position]))
+
+
+def from_arg(name: str) -> Callable[[Node], Any]:
+    """The rule that the arg has a property as a field."""
+    return says("that of the arg")(lambda u: getattr(u.arg, name))
 
 
 def words_of(rule: Callable[[Any], Any], src: Sequence[str]) -> str:
