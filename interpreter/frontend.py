@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -21,14 +21,6 @@ CPU = (1, 0)
 """The device of DLPack whose memory numpy shares."""
 READ_ONLY = (1, 0)
 """The first version of DLPack that can mark memory as read-only."""
-
-
-class Lending(Protocol):
-    """An object of another library that speaks DLPack."""
-
-    def __dlpack__(self, *, stream: None = None) -> Any: ...
-
-    def __dlpack_device__(self) -> tuple[Any, int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +54,14 @@ class NumpyEvaluator:
     def text(self, held: Held) -> str:
         return np.array2string(self.array(held), separator=", ", prefix="Tensor(")
 
-    def adopt(self, data: object) -> Held:
+    def adopt(self, data: Any) -> Held:
         if not hasattr(data, "__dlpack__") or not hasattr(data, "__dlpack_device__"):
             raise _not_adopted(f"a {type(data).__name__} without them")
-        lending = cast(Lending, data)
-        kind, number = lending.__dlpack_device__()
+        kind, number = data.__dlpack_device__()
         if (int(kind), number) != CPU:
             raise _not_adopted(f"memory of device {int(kind)}:{number}, expected 1:0, the CPU")
         try:
-            array = np.from_dlpack(lending)
+            array = np.from_dlpack(data)
         except (BufferError, RuntimeError, TypeError, ValueError) as error:
             raise _not_adopted(f"{error}") from error
         dtype = STORED.get(array.dtype)

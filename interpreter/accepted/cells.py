@@ -112,12 +112,12 @@ class SetCells:
         if self._fold is None:
             return
         at = np.concatenate([where for where, _ in self._terms])
-        terms = together([s for _, s in self._terms], lambda parts: np.concatenate(parts))
+        terms = together([s for _, s in self._terms], np.concatenate)
         start = self._sets(self._start)
         for positions, rows in by_count(at):
             before = start.map(lambda a, at=positions: a[at][None])  # type: ignore[misc]
             added = terms.map(lambda a, rows=rows: a[rows])  # type: ignore[misc]
-            sums = self._fold(together([before, added], lambda parts: np.concatenate(parts)))
+            sums = self._fold(together([before, added], np.concatenate))
             self._put(Place(positions, None, 1), sums)
         self._fold = None
 

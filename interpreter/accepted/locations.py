@@ -77,9 +77,7 @@ class AcceptedMemory:
                 held = self._taken(base, self._numbers.peek(store.src[0]))
                 sets = replace(_either(store, taken, sets, held), invalid=sets.invalid)
         flat = sets.map(lambda a: a.reshape(-1))
-        start = sum(len(s.lo) for s in self._stored[base])
-        numbers = start + np.arange(len(flat.lo)).reshape(store.src[1].shape)
-        self._stored[base].append(flat)
+        numbers = self._put(base, flat) + np.arange(len(flat.lo)).reshape(store.src[1].shape)
         self._numbers.write(store, Value(numbers, sets.invalid), possible)
 
     def _write_bits(self, store: UOp, value: Accepted, gate: Accepted | None) -> None:
@@ -92,7 +90,7 @@ class AcceptedMemory:
         # STOREs to other bytes of an element need no order: those so far all stay.
         before = _bits(self._taken(base, self._numbers.contents(base)), base.dtype, unit)
         new = _bits(value.spread.map(lambda a: a[put][..., None]), target.dtype, unit)
-        units = together([before, new.map(lambda a: a.reshape(-1))], lambda a: np.concatenate(a))
+        units = together([before, new.map(lambda a: a.reshape(-1))], np.concatenate)
         which = np.arange(len(before.lo))
         each = len(view.parts)
         for k, part in enumerate(view.parts):
@@ -101,9 +99,7 @@ class AcceptedMemory:
         touched = np.unique(
             np.concatenate([part[put] * view.unit // base.dtype.itemsize for part in view.parts])
         )
-        start = sum(len(s.lo) for s in self._stored[base])
-        self._stored[base].append(after)
-        self._numbers.record(store, base, touched, Value(start + touched))
+        self._numbers.record(store, base, touched, Value(self._put(base, after) + touched))
 
     def contents_at(self, u: UOp, base: UOp) -> Accepted:
         """Return the sets of a flat buffer after the writes that come before a node."""
@@ -115,10 +111,8 @@ class AcceptedMemory:
         """Record the accesses of a CALL, and the sets that its kernel leaves in a buffer."""
         self._values.called(call, base, touched, _value(contents))
         if contents is not None:
-            start = sum(len(s.lo) for s in self._stored[base])
-            self._stored[base].append(contents.spread)
             (at,) = np.nonzero(touched.written)
-            self._numbers.record(call, base, at, Value(start + at))
+            self._numbers.record(call, base, at, Value(self._put(base, contents.spread) + at))
 
     def written(self) -> dict[int, Accepted]:
         bases = {slot_of(base): base for base in self._stored if base.op is Op.BUFFER}
@@ -128,8 +122,14 @@ class AcceptedMemory:
             for slot, value in self._values.written().items()
         }
 
+    def _put(self, base: UOp, sets: Sets) -> int:
+        """Put flat sets into a buffer; return the number of the first."""
+        start = sum(len(s.lo) for s in self._stored[base])
+        self._stored[base].append(sets)
+        return start
+
     def _taken(self, base: UOp, numbers: Value) -> Sets:
-        stored = together(self._stored[base], lambda parts: np.concatenate(parts))
+        stored = together(self._stored[base], np.concatenate)
         if len(stored.lo) == 0:
             stored = Sets(np.zeros(1, stored.lo.dtype), np.zeros(1, stored.lo.dtype))
         return replace(stored.map(lambda a: a[numbers.data]), invalid=numbers.invalid)

@@ -40,10 +40,6 @@ def moved(u: UOp, t: Sets) -> Sets:
     return result
 
 
-def stack(u: UOp, *operands: Sets) -> Sets:
-    return together(operands, lambda parts: np.stack(parts))
-
-
 def replicated(u: UOp, t: Sets) -> Sets:
     """Return the union of the sets of all copies."""
     axes = arg_of(u, ReplicatedArg).axes
@@ -101,7 +97,7 @@ def load(u: UOp, buf: Sets, *alt_gate: Sets) -> Sets:
 
 MOVES: dict[Op, Callable[..., Sets]] = {
     **dict.fromkeys((op for op, d in DECLARATIONS.items() if d.is_view), moved),
-    Op.STACK: stack,
+    Op.STACK: lambda u, *operands: together(operands, np.stack),
     Op.REPLICATED: replicated,
     Op.INDEX: index,
     Op.LOAD: load,

@@ -67,37 +67,27 @@ def _acc(row: Array, column: Array) -> tuple[Array, Array]:
     return column // 2 + row % 8 * 4, column % 2 + row // 8 * 2
 
 
-def _a_of_pairs(row: Array, k: Array) -> tuple[Array, Array]:
-    return k // 2 % 4 + row % 8 * 4, k % 2 + row // 8 * 2 + k // 8 * 4
-
-
-def _b_of_pairs(k: Array, column: Array) -> tuple[Array, Array]:
-    return k // 2 % 4 + column * 4, k % 2 + k // 8 * 2
-
-
-def _a_of_words(row: Array, k: Array) -> tuple[Array, Array]:
-    return k % 4 + row % 8 * 4, k // 4 * 2 + row // 8
-
-
-def _b_of_words(k: Array, column: Array) -> tuple[Array, Array]:
-    return k % 4 + column * 4, k // 4
-
-
-def _a_of_bytes(row: Array, k: Array) -> tuple[Array, Array]:
-    return k // 4 % 4 + row % 8 * 4, k % 4 + row // 8 * 4 + k // 16 * 8
-
-
-def _b_of_bytes(k: Array, column: Array) -> tuple[Array, Array]:
-    return k // 4 % 4 + column * 4, k % 4 + k // 16 * 4
-
+PAIRS: tuple[Formula, Formula] = (
+    lambda row, k: (k // 2 % 4 + row % 8 * 4, k % 2 + row // 8 * 2 + k // 8 * 4),
+    lambda k, column: (k // 2 % 4 + column * 4, k % 2 + k // 8 * 2),
+)
+WORDS: tuple[Formula, Formula] = (
+    lambda row, k: (k % 4 + row % 8 * 4, k // 4 * 2 + row // 8),
+    lambda k, column: (k % 4 + column * 4, k // 4),
+)
+BYTES: tuple[Formula, Formula] = (
+    lambda row, k: (k // 4 % 4 + row % 8 * 4, k % 4 + row // 8 * 4 + k // 16 * 8),
+    lambda k, column: (k // 4 % 4 + column * 4, k % 4 + k // 16 * 4),
+)
+"""The places of A and of B: a lane has 4 bytes side by side."""
 
 _FORMULAS: dict[tuple[int, int, int, DType], tuple[Formula, Formula]] = {
-    (16, 8, 16, dtypes.float16): (_a_of_pairs, _b_of_pairs),
-    (16, 8, 16, dtypes.bfloat16): (_a_of_pairs, _b_of_pairs),
-    (16, 8, 8, dtypes.float16): (_a_of_pairs, _b_of_pairs),
-    (16, 8, 8, dtypes.float32): (_a_of_words, _b_of_words),
-    (16, 8, 32, dtypes.fp8e4m3): (_a_of_bytes, _b_of_bytes),
-    (16, 8, 32, dtypes.fp8e5m2): (_a_of_bytes, _b_of_bytes),
+    (16, 8, 16, dtypes.float16): PAIRS,
+    (16, 8, 16, dtypes.bfloat16): PAIRS,
+    (16, 8, 8, dtypes.float16): PAIRS,
+    (16, 8, 8, dtypes.float32): WORDS,
+    (16, 8, 32, dtypes.fp8e4m3): BYTES,
+    (16, 8, 32, dtypes.fp8e5m2): BYTES,
 }
 _RESULTS: dict[DType, tuple[DType, ...]] = {
     dtypes.float16: (dtypes.float32, dtypes.float16),

@@ -9,9 +9,10 @@ import numpy as np
 from uop.interpreter.numeric import conversions, transcendental
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.rules.elementwise import add, mul
-from uop.interpreter.rules.table import Node, evaluates
+from uop.interpreter.rules.table import evaluates
 from uop.spec.dtype import Kind
 from uop.spec.ops.names import Op
+from uop.spec.registry import Node
 
 THREEFRY_PARITY = np.uint32(0x1BD11BDA)
 THREEFRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))

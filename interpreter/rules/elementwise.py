@@ -13,10 +13,11 @@ import numpy as np
 
 from uop.interpreter.numeric import conversions
 from uop.interpreter.numeric.storage import BITS, Array, Mask, from_bits, np_dtype, to_bits
-from uop.interpreter.rules.table import Node, evaluates, unspecified_where
+from uop.interpreter.rules.table import evaluates, unspecified_where
 from uop.spec.conditions.clauses import undefined
 from uop.spec.dtype import Kind
 from uop.spec.ops.names import Op
+from uop.spec.registry import Node
 
 
 @evaluates(Op.ADD)
@@ -62,7 +63,7 @@ def mod(u: Node, a: Array, b: Array) -> Array:
     return np.remainder(a, b)
 
 
-@unspecified_where(Op.IDIV, Op.MOD)
+@unspecified_where(Op.IDIV, Op.MOD, Op.CDIV, Op.CMOD)
 def divides_by_zero(u: Node, a: Array, b: Array) -> Mask:
     return np.equal(b, 0)
 

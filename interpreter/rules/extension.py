@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from uop.interpreter.numeric.storage import Array, Mask, from_bits, to_bits
+from uop.interpreter.numeric.storage import Array, from_bits, to_bits
 from uop.interpreter.rules.elementwise import idiv
-from uop.interpreter.rules.table import Node, evaluates, unspecified_where
+from uop.interpreter.rules.table import evaluates
 from uop.spec.ops.names import Op
+from uop.spec.registry import Node
 
 
 @evaluates(Op.CDIV)
@@ -23,11 +24,6 @@ def cdiv(u: Node, a: Array, b: Array) -> Array:
 def cmod(u: Node, a: Array, b: Array) -> Array:
     """Return the remainder of C, which has the sign of the dividend."""
     return np.fmod(a, b)
-
-
-@unspecified_where(Op.CDIV, Op.CMOD)
-def divides_by_zero(u: Node, a: Array, b: Array) -> Mask:
-    return np.equal(b, 0)
 
 
 @evaluates(Op.MIN)

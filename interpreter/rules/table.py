@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from uop.interpreter.numeric.storage import Array, Mask
-from uop.spec.dtype import DType
 from uop.spec.errors import IncompleteError
 from uop.spec.ops.names import Op
-
-
-class Node(Protocol):
-    """The properties of a node that a rule may read."""
-
-    @property
-    def dtype(self) -> DType: ...
-
-    @property
-    def src(self) -> Sequence[Node]: ...
-
-    @property
-    def arg(self) -> object: ...
-
 
 Rule = Callable[..., Array]
 MaskRule = Callable[..., Mask | None]

@@ -16,11 +16,11 @@ from uop.spec.ops.constraints import (
     one_dtype,
     one_shape,
     splits_over_devices,
-    stored_off_axis,
 )
 from uop.spec.ops.kinds import effect, value
 from uop.spec.ops.names import Op
 from uop.spec.properties import axis, device, min_max
+from uop.spec.properties.axis import shards
 from uop.spec.registry import AccessKind, Clause, Constraint, Shape
 
 if TYPE_CHECKING:
@@ -39,6 +39,15 @@ def _alt_differs(u: Node) -> str | None:
 
 def _target(u: Node) -> tuple[Device, Shape]:
     return arg_of(u, LoadArg).device, u.src[0].shape
+
+
+def _stored_off_axis(u: Node) -> str | None:
+    """STORE: value and location are sharded along the same axis."""
+    target = u.src[0]
+    for s in u.src[1:]:
+        if shards(s) > 1 and (shards(target), target.axis) != (shards(s), s.axis):
+            return f"axis {s.axis} into {'no axis' if target.axis is None else target.axis}"
+    return None
 
 
 value(
@@ -78,7 +87,7 @@ effect(
     Constraint("STORE.c3", "gate is bool", _gate_not_bool),
     is_location("STORE.c4", "buf"),
     one_device("STORE.c5"),
-    Constraint("STORE.c6", "a sharded val or gate is sharded as buf is", stored_off_axis),
+    Constraint("STORE.c6", "a sharded val or gate is sharded as buf is", _stored_off_axis),
     access=AccessKind.WRITE,
     by_types=True,
     clauses=(

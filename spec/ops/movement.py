@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from uop.spec.args import DTypeArg, FlipArg, PadArg, PermuteArg, arg_of
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import (
-    flips,
     has_value,
     have_values,
     is_shape,
-    loses_boundary,
     one_axis,
     one_device,
     one_dtype,
-    resizes,
-    shard_axis_indexed,
     shard_axis_kept,
-    splits_bytes,
 )
 from uop.spec.ops.kinds import value
 from uop.spec.ops.names import Op
 from uop.spec.properties import addrspace, axis, dtype, min_max, shape
+from uop.spec.properties.axis import at_boundary, shards
 from uop.spec.properties.shape import index_values
 from uop.spec.properties.words import from_arg
 from uop.spec.registry import Clause, Constraint
@@ -113,6 +109,50 @@ def _bytes_change(u: Node) -> str | None:
     return f"{t.dtype.name}{list(t.shape)} as {new.name}"
 
 
+def _flips(u: Node, axis: int) -> str | None:
+    return "is flipped along it" if arg_of(u, FlipArg).flags[axis] else None
+
+
+def _resizes(u: Node, axis: int) -> str | None:
+    """PAD, SHRINK: the shard axis gets another size, by operand 2."""
+    new = index_values(u.src[2])
+    return None if new[axis] == u.src[0].shape[axis] else f"to {new}"
+
+
+def _loses_boundary(u: Node, axis: int) -> str | None:
+    """RESHAPE: no axis of the new shape starts at the shard axis and splits as it does."""
+    new = index_values(u.src[1])
+    found = at_boundary(u.src[0].shape, axis, new)
+    if found is not None and new[found] % shards(u.src[0]) == 0:
+        return None
+    return f"to {new}"
+
+
+def _splits_bytes(u: Node, axis: int) -> str | None:
+    """BITCAST: an element of the new dtype has bytes of two shards."""
+    shape, new = u.src[0].shape, arg_of(u, DTypeArg).dtype.itemsize
+    shard = shape[axis] // shards(u.src[0]) * u.src[0].dtype.itemsize
+    if axis != len(shape) - 1 or shard % new == 0:
+        return None
+    return f"has {shard} bytes a shard"
+
+
+def _indexes_shards(u: Node) -> str | None:
+    """INDEX: a device would need an element of another device, or two operands are split.
+
+    A sharded index of a location is refused: each device would write to its own memory.
+    """
+    t, *indices = u.src
+    sharded = sum(shards(s) > 1 for s in u.src)
+    if sharded > 1:
+        return f"{sharded} sharded operands"
+    if shards(t) > 1 and cast(int, t.axis) < len(indices):
+        return f"an index on the shard axis {t.axis}"
+    if sharded and shards(t) == 1 and t.addrspace is not None:
+        return "a sharded index of a location"
+    return None
+
+
 _view(
     Op.PERMUTE,
     "Axis k of the result is axis order[k] of T. order = (1, 0) is transpose.",
@@ -131,7 +171,7 @@ _view(
     ("T",),
     Constraint("FLIP.c1", "one flag for each axis of T", _wrong_flags),
     has_value("FLIP.c2"),
-    shard_axis_kept("FLIP.c3", flips),
+    shard_axis_kept("FLIP.c3", _flips),
     arg=FlipArg,
     gradient=gradients.flip,
 )
@@ -142,7 +182,7 @@ _view(
     ("T", "s'"),
     is_shape("RESHAPE.c1", 1),
     Constraint("RESHAPE.c2", "the product of s' is the product of s", _size_changes),
-    shard_axis_kept("RESHAPE.c3", loses_boundary),
+    shard_axis_kept("RESHAPE.c3", _loses_boundary),
     has_value("RESHAPE.c4"),
     shape=shape.operand(1),
     axis=axis.reshape,
@@ -169,7 +209,7 @@ _view(
     is_shape("PAD.c2", 2, like=0),
     Constraint("PAD.c3", "T at o lies inside s'", _sticks_out),
     has_value("PAD.c4"),
-    shard_axis_kept("PAD.c5", resizes),
+    shard_axis_kept("PAD.c5", _resizes),
     arg=PadArg,
     default_arg=PadArg(),
     shape=shape.operand(2),
@@ -186,7 +226,7 @@ _view(
     is_shape("SHRINK.c2", 2, like=0),
     Constraint("SHRINK.c3", "s' at o lies inside T", _keeps_outside),
     has_value("SHRINK.c4"),
-    shard_axis_kept("SHRINK.c5", resizes),
+    shard_axis_kept("SHRINK.c5", _resizes),
     shape=shape.operand(2),
     gradient=gradients.shrink,
 )
@@ -199,7 +239,7 @@ movement(
     Constraint("INDEX.c2", "indices are integers of shape () or (k,)", _wrong_index),
     one_device("INDEX.c3"),
     has_value("INDEX.c4"),
-    Constraint("INDEX.c5", "at most one operand is sharded, T not on an index", shard_axis_indexed),
+    Constraint("INDEX.c5", "at most one operand is sharded, T not on an index", _indexes_shards),
     shape=shape.index,
     axis=axis.index,
     by_types=True,
@@ -235,7 +275,7 @@ movement(
     ("T",),
     Constraint("BITCAST.c1", "neither dtype is index or void", _no_bits),
     Constraint("BITCAST.c2", "total bytes are kept along the last axis", _bytes_change),
-    shard_axis_kept("BITCAST.c3", splits_bytes),
+    shard_axis_kept("BITCAST.c3", _splits_bytes),
     arg=DTypeArg,
     dtype=from_arg("dtype"),
     shape=shape.bitcast,

@@ -11,7 +11,7 @@ field of an arg is an error, because it may change the meaning of the node.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError
@@ -27,24 +27,18 @@ Json = dict[str, Any]
 
 def to_json(root: UOp) -> Json:
     """The program under a root as JSON data. Law: `from_json(to_json(u)) is u`."""
-    number: dict[UOp, int] = {}
-    nodes = []
-    for u in root.toposort():
-        number[u] = len(number)
-        nodes.append(_node(u, number) | _derived(u))
-    return {"format": FORMAT, "nodes": nodes}
+    return _program(root.toposort())
 
 
 def unbuilt_to_json(node: Unbuilt) -> Json:
     """The JSON data of a program with an unchecked last node, which has no derived properties."""
-    number: dict[UOp, int] = {}
-    nodes = []
-    for root in node.src:
-        for u in root.toposort():
-            if u not in number:
-                number[u] = len(number)
-                nodes.append(_node(u, number) | _derived(u))
-    return {"format": FORMAT, "nodes": [*nodes, _node(node, number)]}
+    return _program(dict.fromkeys(u for root in node.src for u in root.toposort()), node)
+
+
+def _program(order: Iterable[UOp], *last: Unbuilt) -> Json:
+    number = {u: k for k, u in enumerate(order)}
+    nodes = [_node(u, number) | _derived(u) for u in number]
+    return {"format": FORMAT, "nodes": [*nodes, *(_node(u, number) for u in last)]}
 
 
 def from_json(data: object) -> UOp:

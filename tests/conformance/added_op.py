@@ -8,13 +8,13 @@ from uop.compiler.targets.cstyle import SPELLINGS, Operation, c_type
 from uop.interpreter.accepted.rules.table import accepts_floats
 from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.numeric.storage import Array
-from uop.interpreter.rules.table import Node, evaluates
+from uop.interpreter.rules.table import evaluates
 from uop.spec.dtype import DTypesOf, Kind
 from uop.spec.latitude import Profile
 from uop.spec.ops.elementwise import elementwise
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import Interval, exact_or_range, full
-from uop.spec.registry import Node as SpecNode
+from uop.spec.registry import Node
 
 ABS = Op("ABS")
 
@@ -33,7 +33,7 @@ expect 0 = [-128, 7]
 """
 
 
-def interval(u: SpecNode) -> Interval:
+def interval(u: Node) -> Interval:
     """From the least magnitude to the greatest; that of the lowest integer wraps."""
     known = u.src[0].min_max or full(u.dtype)
     low, high = sorted((abs(known.min), abs(known.max)))
@@ -59,7 +59,7 @@ def absolute(u: Node, t: Array) -> Array:
 
 
 @accepts_floats(ABS)
-def accepted(u: SpecNode, profile: Profile, t: Sets) -> Sets:
+def accepted(u: Node, profile: Profile, t: Sets) -> Sets:
     """The magnitudes between the least and the greatest one."""
     low, high = np.abs(t.lo), np.abs(t.hi)
     crosses = np.signbit(t.lo) != np.signbit(t.hi)

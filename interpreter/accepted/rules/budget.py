@@ -12,6 +12,7 @@ from uop.interpreter.accepted.sets import Sets, somewhere
 from uop.interpreter.numeric.conversions import round_to
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.numeric.transcendental import HAS_EXTENDED
+from uop.interpreter.values import either
 from uop.spec.dtype import DType
 
 # Reals are held as wider floats with an error of a few of their own ulps. The bounds go outward by
@@ -77,12 +78,18 @@ def ulp(y: Array, dtype: DType) -> Array:
 
 def floats_between(below: Array, above: Array, dtype: DType) -> Sets:
     """Return the floats between two reals, with infinity for a real that rounds to it."""
+    s = in_range(Sets(below, above), dtype)
+    return Sets(_ceiling(s.lo, dtype), _floor(s.hi, dtype), s.nan, s.only)
+
+
+def in_range(s: Sets, dtype: DType) -> Sets:
+    """Return sets of wider floats with NaN for what overflows a dtype without infinity."""
     if dtype.format.has_inf:
-        return Sets(_ceiling(below, dtype), _floor(above, dtype))
-    edge = overflow_threshold(dtype)
-    nan, only = (below < -edge) | (above > edge), (below > edge) | (above < -edge)
-    lo, hi = np.clip(below, -edge, edge), np.clip(above, -edge, edge)
-    return Sets(_ceiling(lo, dtype), _floor(hi, dtype), somewhere(nan), somewhere(only))
+        return s
+    edge = s.lo.dtype.type(overflow_threshold(dtype))
+    nan = either(s.nan, somewhere((s.lo < -edge) | (s.hi > edge)))
+    only = either(s.only, somewhere((s.lo > edge) | (s.hi < -edge)))
+    return Sets(np.clip(s.lo, -edge, edge), np.clip(s.hi, -edge, edge), nan, only)
 
 
 @cache

@@ -11,7 +11,7 @@ from uop.interpreter.accepted.liberties import reads_copy
 from uop.interpreter.accepted.rules.budget import largest_finite, overflow_threshold
 from uop.interpreter.accepted.rules.floats import computed, has_zero
 from uop.interpreter.accepted.rules.integers import unless_wrapped
-from uop.interpreter.accepted.rules.table import accepts_floats, accepts_ints
+from uop.interpreter.accepted.rules.table import accepts
 from uop.interpreter.accepted.sets import Sets, both, chosen, signalling, somewhere, united, without
 from uop.interpreter.numeric import conversions
 from uop.interpreter.numeric.storage import Array, Mask, np_dtype
@@ -23,20 +23,17 @@ from uop.spec.ops.names import Op
 from uop.spec.registry import Node
 
 
-@accepts_floats(Op.CMPLT)
-@accepts_ints(Op.CMPLT)
+@accepts(Op.CMPLT)
 def cmplt(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     return _ordered(a.hi < b.lo, a.lo < b.hi, a, b)
 
 
-@accepts_floats(Op.CMPGT)
-@accepts_ints(Op.CMPGT)
+@accepts(Op.CMPGT)
 def cmpgt(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     return _ordered(a.lo > b.hi, a.hi > b.lo, a, b)
 
 
-@accepts_floats(Op.CMPGE, Op.CMPLE)
-@accepts_ints(Op.CMPGE, Op.CMPLE)
+@accepts(Op.CMPGE, Op.CMPLE)
 def cmpge(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     """Return a >= b or a <= b.
 
@@ -51,22 +48,19 @@ def cmpge(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     return Sets(result.lo, result.hi | nan)
 
 
-@accepts_floats(Op.CMPEQ)
-@accepts_ints(Op.CMPEQ)
+@accepts(Op.CMPEQ)
 def cmpeq(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     one = (a.lo == a.hi) & (b.lo == b.hi)
     return _ordered(one & (a.lo == b.lo), (a.lo <= b.hi) & (b.lo <= a.hi), a, b)
 
 
-@accepts_floats(Op.CMPNE)
-@accepts_ints(Op.CMPNE)
+@accepts(Op.CMPNE)
 def cmpne(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     equal = cmpeq(u, profile, a, b)
     return Sets(~equal.hi, ~equal.lo)
 
 
-@accepts_floats(Op.WHERE)
-@accepts_ints(Op.WHERE)
+@accepts(Op.WHERE)
 def where(u: Node, profile: Profile, p: Sets, a: Sets, b: Sets) -> Sets:
     """Return the selected branch, or the union of both where the condition may be either.
 
@@ -96,8 +90,7 @@ def _ordered(certain: Mask, possible: Mask, a: Sets, b: Sets) -> Sets:
     return Sets(certain, possible)
 
 
-@accepts_floats(Op.CAST)
-@accepts_ints(Op.CAST)
+@accepts(Op.CAST)
 def cast(u: Node, profile: Profile, a: Sets) -> Sets:
     source, target = u.src[0].dtype, u.dtype
     if source is target:
@@ -115,8 +108,7 @@ def cast(u: Node, profile: Profile, a: Sets) -> Sets:
     return unless_wrapped(target, fits, lo, hi)
 
 
-@accepts_floats(Op.BITCAST)
-@accepts_ints(Op.BITCAST)
+@accepts(Op.BITCAST)
 def bitcast(u: Node, profile: Profile, a: Sets) -> Sets:
     """Return the bits of a single value; anything for a larger set or a NaN with open bits.
 

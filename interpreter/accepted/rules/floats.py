@@ -8,9 +8,9 @@ import numpy as np
 
 from uop.interpreter.accepted import order
 from uop.interpreter.accepted.liberties import between
-from uop.interpreter.accepted.rules.budget import overflow_threshold
+from uop.interpreter.accepted.rules.budget import in_range
 from uop.interpreter.accepted.rules.table import accepts_floats
-from uop.interpreter.accepted.sets import Sets, both, signalling, somewhere, united
+from uop.interpreter.accepted.sets import Sets, both, signalling, united
 from uop.interpreter.numeric.conversions import round_to
 from uop.interpreter.numeric.storage import Array, Mask
 from uop.interpreter.values import either
@@ -130,13 +130,8 @@ def stored(s: Sets, dtype: DType) -> Sets:
     """Round the sets to the dtype once; overflow of a dtype without infinity gives NaN."""
     if s.lo.dtype.itemsize * 8 == dtype.bits:
         return s
-    if dtype.format.has_inf:
-        return Sets(round_to(s.lo, dtype), round_to(s.hi, dtype), s.nan, s.only)
-    edge = s.lo.dtype.type(overflow_threshold(dtype))
-    nan = either(s.nan, somewhere((s.lo < -edge) | (s.hi > edge)))
-    only = either(s.only, somewhere((s.lo > edge) | (s.hi < -edge)))
-    lo, hi = np.clip(s.lo, -edge, edge), np.clip(s.hi, -edge, edge)
-    return Sets(round_to(lo, dtype), round_to(hi, dtype), nan, only)
+    s = in_range(s, dtype)
+    return Sets(round_to(s.lo, dtype), round_to(s.hi, dtype), s.nan, s.only)
 
 
 def hull_of(values: list[Array]) -> tuple[Sets, Mask]:

@@ -83,16 +83,13 @@ def _folded(op: Op, dtype: DType, profile: Profile, flat: Sets) -> Sets:
 
 def _without_absent(op: Op, dtype: DType, flat: Sets) -> Terms:
     """Replace absent terms by the identity, and count the present ones of each fold."""
-    if flat.invalid is None:
-        count = np.asarray(len(flat.lo))
-        loud = sets.signalling(flat)
-        return Terms(flat.lo, flat.hi, flat.nan, flat.only, count, loud, flat.gaps)
-    absent = flat.invalid
-    neutral = np.full_like(flat.lo, identity(op, dtype))
-    present = sets.chosen(absent, Sets(neutral, neutral), replace(flat, any=None, invalid=None))
-    count = len(flat.lo) - absent.sum(axis=0)
-    loud = sets.signalling(present)
-    return Terms(present.lo, present.hi, present.nan, present.only, count, loud, present.gaps)
+    s, count = flat, np.asarray(len(flat.lo))
+    if flat.invalid is not None:
+        neutral = np.full_like(flat.lo, identity(op, dtype))
+        present = replace(flat, any=None, invalid=None)
+        s = sets.chosen(flat.invalid, Sets(neutral, neutral), present)
+        count = len(flat.lo) - flat.invalid.sum(axis=0)
+    return Terms(s.lo, s.hi, s.nan, s.only, count, sets.signalling(s), s.gaps)
 
 
 def _with_flushed_parts(op: Op, dtype: DType, t: Terms, result: Sets) -> Sets:
@@ -228,7 +225,7 @@ class Trees:
             return result
         shape = result.lo.shape or (1,)
         spread = [s.map(lambda a: np.broadcast_to(a, shape)) for s in leaves]
-        terms = sets.together(spread, lambda parts: np.stack(parts))
+        terms = sets.together(spread, np.stack)
         sums = folded(KINDS[u.op], u.dtype, self._profile, terms)
         sums = sums.map(lambda a: a.reshape(result.lo.shape))
         return replace(

@@ -29,3 +29,8 @@ def accepts_floats(*ops: Op) -> Callable[[SetRule], SetRule]:
 def accepts_ints(*ops: Op) -> Callable[[SetRule], SetRule]:
     """Register a rule for operands of any other dtype."""
     return registers(INT_RULES, ops, "set rules")
+
+
+def accepts(*ops: Op) -> Callable[[SetRule], SetRule]:
+    """Register a rule for operands of all dtypes."""
+    return lambda rule: accepts_floats(*ops)(accepts_ints(*ops)(rule))
