@@ -113,20 +113,25 @@ def bound(order: Sequence[UOp]) -> int:
     return most * MOST_OF_ONE * len(order)
 
 
+def unused_after(order: Sequence[UOp], sources: Sources) -> tuple[tuple[UOp, ...], ...]:
+    """Return for each node the values that no later node uses; a graph with memory holds all."""
+    keeps = any(u.addrspace is not None for u in order)
+    last = {} if keeps else {s: u for u in order for s in sources(u)}
+    return tuple(tuple(s for s in dict.fromkeys(sources(u)) if last.get(s) is u) for u in order)
+
+
 def check_values(order: Sequence[UOp], sources: Sources) -> None:
     """Raise VALUE.n1 if the values of a graph, each held until its last use, do not fit.
 
-    A graph that stores holds all values. A view of another value counts in full.
+    A view of another value counts in full.
     """
     if is_small(bound(order)):
         return
-    keeps = any(u.addrspace is not None for u in order)
-    last = {} if keeps else {s: u for u in order for s in sources(u)}
     live, most = 0, limit()
-    for u in order:
+    for u, unused in zip(order, unused_after(order, sources), strict=True):
         live += _bytes(u)
         _refuse_above(most, live, u)
-        live -= sum(_bytes(s) for s in dict.fromkeys(sources(u)) if last.get(s) is u)
+        live -= sum(map(_bytes, unused))
 
 
 def check_kernel(order: Sequence[UOp], axes: Sequence[Axis]) -> None:

@@ -104,7 +104,7 @@ class AcceptedValues:
         return _narrowed(u, value, self._sets(u, operands))
 
     def _sets(self, u: UOp, operands: list[Accepted]) -> Sets:
-        sets = [_spread(a) for a in operands]
+        sets = [a.spread for a in operands]
         if u.declaration.is_elementwise or u.op is Op.BITCAST:
             return self._elementwise(u, sets)
         if u.op is Op.REDUCE:
@@ -163,11 +163,11 @@ class AcceptedValues:
         if cells is None and (gate is None or alt is None or not (gate.sets or alt.sets)):
             return Accepted(u.dtype, value)
         if cells is None:
-            sets = _points(access.memory.read(access.place), u.dtype)
+            sets = points(access.memory.read(access.place), u.dtype.is_float)
         else:
             sets = cells.read(access.place)
         if gate is not None and alt is not None:
-            sets = self._either(u, gate, sets, _spread(alt))
+            sets = self._either(u, gate, sets, alt.spread)
         return _narrowed(u, value, sets)
 
     def store(self, access: Access[Accepted], value: Accepted) -> None:
@@ -178,7 +178,7 @@ class AcceptedValues:
         cells = self._cells.get(access.memory)
         if cells is None:
             return
-        place, sets = access.place, _spread(value)
+        place, sets = access.place, value.spread
         if gate is not None and gate.sets is not None:
             place = place.over(sets.lo.shape)
             sets = self._either(access.node, gate, sets, cells.read(place))
@@ -195,14 +195,14 @@ class AcceptedValues:
             return
         if not isinstance(memory, Buffer):
             raise UnsupportedError("accepted sets of an ATOMICADD to a register")
-        sets = _spread(value)
+        sets = value.spread
         place = access.place.over(sets.lo.shape)
         sets = sets.map(lambda a: np.broadcast_to(a, place.positions.shape))
         cells.add(place, sets, partial(folded, Op.ADD, dtype, self._profile))
 
     def _either(self, u: UOp, gate: Accepted, true: Sets, false: Sets) -> Sets:
         rank = len(u.src[0].shape)
-        operands = (_spread(gate), true, false)
+        operands = (gate.spread, true, false)
         wide = self._raised(operands, (len(u.src[2].shape), rank, rank), rank)
         shape = np.broadcast_shapes(*(s.lo.shape for s in wide))
         spread = [s.map(lambda a: np.broadcast_to(a, shape)) for s in wide]
@@ -222,19 +222,6 @@ def _by_reference(access: Access[Accepted]) -> Access[Value]:
     if gate.sets is not None:
         place = replace(place, gate=np.asarray(place.gate & gate.value.data))
     return Access(access.node, access.memory, place, gate.value)
-
-
-def _spread(accepted: Accepted) -> Sets:
-    if accepted.sets is not None:
-        return accepted.sets
-    return _points(accepted.value, accepted.dtype)
-
-
-def _points(value: Value, dtype: DType) -> Sets:
-    """Return the sets of a value with masks of its shape."""
-    s = points(value, dtype.is_float)
-    opened = None if s.any is None else np.broadcast_to(s.any, s.lo.shape)
-    return Sets(s.lo, s.hi, s.nan, s.only, s.exact, opened)
 
 
 def _narrowed(u: UOp, value: Value, sets: Sets) -> Accepted:

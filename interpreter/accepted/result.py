@@ -138,17 +138,6 @@ class Accepted:
         most = 1 if self.dtype.kind is Kind.BOOL else 2.0**self.dtype.bits / CONSTRAINED_SHARE
         return np.asarray(self.patterns <= most)
 
-    @property
-    def ulp_width(self) -> Array:
-        """Count the values from the lowest to the highest accepted one; inf where anything is
-        accepted.
-        """
-        s = self.spread
-        width = order.distance(s.lo, s.hi)
-        if s.only is not None:
-            width = np.where(s.only, 0, width)
-        return np.where(self.any, np.inf, width)
-
     def distance(self, actual: Array) -> Array:
         """Count the values from the reference to a result; inf where only one of them is NaN.
 

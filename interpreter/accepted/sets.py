@@ -71,10 +71,12 @@ def points(value: Value, is_float: bool) -> Sets:
     """Return the sets that hold exactly the elements of a value."""
     data = value.data
     nan = order.is_nan(data) if is_float else None
+    # In a kernel it may have fewer lanes than the data.
+    opened = None if value.unspecified is None else full(value.unspecified, data)
     if nan is None or not np.count_nonzero(nan):
-        return Sets(data, data, any=value.unspecified, invalid=value.invalid)
+        return Sets(data, data, any=opened, invalid=value.invalid)
     exact = nan if value.free_nan is None else nan & ~value.free_nan
-    return Sets(data, data, nan, nan, exact, value.unspecified, value.invalid)
+    return Sets(data, data, nan, nan, exact, opened, value.invalid)
 
 
 def together(operands: Sequence[Sets], join: Join) -> Sets:

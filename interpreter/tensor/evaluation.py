@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
 import numpy as np
 
 import uop.interpreter.rules  # noqa: F401 - enters the meanings
-from uop.interpreter.footprint import bound, check_values, current_meter, is_small
+from uop.interpreter.footprint import bound, check_values, current_meter, is_small, unused_after
 from uop.interpreter.kernel import domain as kernel
 from uop.interpreter.kernel.buffers import Addresses, Buffer
 from uop.interpreter.kernel.lanes import Lanes
@@ -143,8 +143,7 @@ ARRAYS = Arrays()
 class Walk:
     """The order of a graph, which all its evaluations share; the root is not in it.
 
-    `unused` lists for each node, the root included, the values that no later node uses, so that
-    their space can be freed. A graph with memory holds all values.
+    `unused` lists for each node, the root included, the values whose space can be freed after it.
     """
 
     below: tuple[UOp, ...]
@@ -157,11 +156,7 @@ class Walk:
 def _walk(root: UOp) -> Walk:
     order = toposort([root], _evaluated_sources)
     stores = any(u.addrspace is not None for u in order)
-    last = {} if stores else {s: u for u in order for s in _evaluated_sources(u)}
-    unused = tuple(
-        tuple(s for s in dict.fromkeys(_evaluated_sources(u)) if last.get(s) is u) for u in order
-    )
-    return Walk(tuple(order[:-1]), unused, stores, bound(order))
+    return Walk(tuple(order[:-1]), unused_after(order, _evaluated_sources), stores, bound(order))
 
 
 class Evaluation(Generic[V]):

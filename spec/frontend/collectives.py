@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uop.spec.frontend.calls import composed
 from uop.spec.frontend.tensor import Tensor
+from uop.spec.shards import places_of
 
 Devices = tuple[str, ...]
 
@@ -37,7 +38,7 @@ def reduce(t: Tensor, device: str) -> Tensor:
 @composed("allgather")
 def allgather(t: Tensor) -> Tensor:
     """Concatenate the shards of T on each device."""
-    devices, (size,) = _devices(t), t.shape
+    devices, (size,) = places_of(t.device), t.shape
     n = len(devices)
     return t.reshape(1, size).expand(n, size).copy(devices).replicated(0)
 
@@ -47,7 +48,7 @@ def reduce_scatter(t: Tensor) -> Tensor:
     """Sum the shards of T, each of shape (s,), and split the sum over the n devices."""
     n, s = _shards(t)
     parts = t.reshape(n, n, s // n).permute(1, 0, 2)
-    return parts.copy(_devices(t)).sum(1).reshape(s)
+    return parts.copy(places_of(t.device)).sum(1).reshape(s)
 
 
 @composed("allreduce")
@@ -56,11 +57,7 @@ def allreduce(t: Tensor) -> Tensor:
     return allgather(reduce_scatter(t))
 
 
-def _devices(t: Tensor) -> Devices:
-    return t.device if isinstance(t.device, tuple) else (t.device,) if t.device else ()
-
-
 def _shards(t: Tensor) -> tuple[int, int]:
     """The number of shards and the size of each."""
-    n = len(_devices(t))
+    n = len(places_of(t.device))
     return n, t.shape[0] // max(n, 1)

@@ -66,8 +66,7 @@ def svg(root: UOp, notes: Mapping[UOp, str] | None = None) -> str:
 
 def html(root: UOp, notes: Mapping[UOp, str] | None = None) -> str:
     """The HTML for a notebook: the drawing, and the number of nodes it leaves out."""
-    total = len(root.toposort())
-    hidden = total - len(root.toposort()[-MOST:])
+    hidden = max(len(root.toposort()) - MOST, 0)
     more = f"<div>and {hidden:,} nodes above</div>" if hidden else ""
     return f"<div>{svg(root, notes)}{more}</div>"
 
