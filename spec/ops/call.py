@@ -130,14 +130,12 @@ effect(
         "each PARAM k of the body has a buffer a_k of its size and dtype",
         _buffer_differs,
     ),
+    Clause("CALL.u1", "what belongs to kernels stands in the body of a CALL"),
+    Clause("CALL.n2", "an argument is a BUFFER, in any shape, or a value that is only read"),
+    Clause("CALL.n3", "a kernel has no more parallel ranges than numpy has axes"),
+    Clause("CALL.n4", "in a kernel the op has a meaning"),
+    Clause("CALL.n5", "what is run device by device has no kernels"),
     device=device.of_arguments,
-    clauses=(
-        Clause("CALL.u1", "what belongs to kernels stands in the body of a CALL"),
-        Clause("CALL.n2", "an argument is a BUFFER, in any shape, or a value that is only read"),
-        Clause("CALL.n3", "a kernel has no more parallel ranges than numpy has axes"),
-        Clause("CALL.n4", "in a kernel the op has a meaning"),
-        Clause("CALL.n5", "what is run device by device has no kernels"),
-    ),
 )
 
 effect(

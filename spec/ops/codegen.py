@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from uop.spec import args
@@ -20,7 +21,7 @@ from uop.spec.ops.constraints import (
 from uop.spec.ops.kinds import counter, declare, effect
 from uop.spec.ops.names import Op
 from uop.spec.properties import device, dtype, shape
-from uop.spec.properties.words import from_arg, of_src, says
+from uop.spec.properties.words import from_arg, of_src
 from uop.spec.registry import AccessKind, Clause, Constraint, Shape
 
 if TYPE_CHECKING:
@@ -82,11 +83,7 @@ def _no_result(u: Node) -> str | None:
     return f"void{list(arg.shape)}" if arg.dtype is dtypes.void and arg.shape else None
 
 
-@says("that of acc")
-def _fragment(u: Node) -> Shape:
-    return u.src[2].shape
-
-
+_effect = partial(effect, "codegen", device=device.null)
 RESULT = "sizes are 0 or more; void has shape ()"
 REGISTERED = "a meaning is registered under its name"
 
@@ -97,40 +94,31 @@ counter(
     arg=args.SpecialArg,
 )
 
-effect(
-    "codegen",
+_effect(
     Op.BARRIER,
     "Every work item of a workgroup waits here, once its deps are done, for all the others.",
     ("deps*",),
     are_effects("BARRIER.c1"),
-    device=device.null,
-    clauses=(Clause("BARRIER.u1", "what one work item of a group waits at, all of them reach"),),
+    Clause("BARRIER.u1", "what one work item of a group waits at, all of them reach"),
 )
 
-effect(
-    "codegen",
+_effect(
     Op.IF,
     "Run the instructions up to ENDIF in the work items whose gate is true.",
     ("gate",),
     Constraint("IF.c1", "the gate is a bool of shape ()", _no_condition),
-    device=device.null,
-    clauses=(
-        Clause("IF.u1", "an IF stands in a LINEAR, which says what it encloses (D-062)"),
-        Clause("IF.u2", "the gate is not UNSPECIFIED"),
-    ),
+    Clause("IF.u1", "an IF stands in a LINEAR, which says what it encloses (D-062)"),
+    Clause("IF.u2", "the gate is not UNSPECIFIED"),
 )
 
-effect(
-    "codegen",
+_effect(
     Op.ENDIF,
     "The end of what an IF encloses.",
     ("if",),
     op_among("ENDIF.c1", "the operand is an IF", 0, Op.IF),
-    device=device.null,
 )
 
-effect(
-    "codegen",
+_effect(
     Op.ATOMICADD,
     "Add val to what stands at the location idx, as one step that no other access divides.",
     ("idx", "val"),
@@ -139,6 +127,7 @@ effect(
     one_shape("ATOMICADD.c3", "idx and val"),
     one_device("ATOMICADD.c4"),
     access=AccessKind.ADD,
+    device=device.first_that_has_one,
 )
 
 declare(
@@ -150,15 +139,13 @@ declare(
     Constraint("WMMA.c2", "A and B are of dtype_in, a float; acc is of dtype_out", _wrong_dtypes),
     Constraint("WMMA.c3", "operands have the shapes of their fragments", _wrong_fragments),
     one_device("WMMA.c4"),
+    Clause("WMMA.u1", "all work items of a warp take part"),
+    Clause("WMMA.u2", "the work items of a group are whole warps"),
+    Clause("WMMA.n1", "it is known which work item holds which elements"),
     arg=args.WmmaArg,
     dtype=of_src(2, "dtype"),
-    shape=_fragment,
+    shape=of_src(2, "shape"),
     latitude=lat.WMMA,
-    clauses=(
-        Clause("WMMA.u1", "all work items of a warp take part"),
-        Clause("WMMA.u2", "the work items of a group are whole warps"),
-        Clause("WMMA.n1", "it is known which work item holds which elements"),
-    ),
 )
 
 declare(
@@ -167,12 +154,12 @@ declare(
     "The address of a buffer on a device, as a number.",
     ("buf",),
     Constraint("GETADDR.c1", "buf is a location in GLOBAL memory", _not_global),
+    Clause("GETADDR.n1", "the first element of buf is one of a buffer"),
     arg=args.GetAddrArg,
     dtype=dtype.always(dtypes.uint64),
     shape=shape.scalar,
     device=device.null,
     undefined="Which address: only that buffers do not overlap and elements are aligned.",
-    clauses=(Clause("GETADDR.n1", "the first element of buf is one of a buffer"),),
 )
 
 declare(
@@ -183,13 +170,11 @@ declare(
     Constraint("INS.c1", RESULT, _no_result),
     have_values("INS.c2"),
     one_device("INS.c3"),
+    Clause("INS.n1", REGISTERED),
+    Clause("INS.n2", "its operands have a dtype that the instruction takes"),
     arg=args.InsArg,
     dtype=from_arg("dtype"),
     shape=from_arg("shape"),
-    clauses=(
-        Clause("INS.n1", REGISTERED),
-        Clause("INS.n2", "its operands have a dtype that the instruction takes"),
-    ),
 )
 
 declare(
@@ -200,40 +185,27 @@ declare(
     Constraint("CUSTOM.c1", RESULT, _no_result),
     have_values("CUSTOM.c2"),
     one_device("CUSTOM.c3"),
+    Clause("CUSTOM.n1", REGISTERED),
     arg=args.CustomArg,
     dtype=from_arg("dtype"),
     shape=from_arg("shape"),
-    clauses=(Clause("CUSTOM.n1", REGISTERED),),
 )
 
-effect(
-    "codegen",
+_effect(
     Op.CUSTOMFUNCTION,
     "A function of the device by name, run through CALL; a registry says what it computes.",
     ("meta*",),
     have_values("CUSTOMFUNCTION.c1"),
+    Clause("CUSTOMFUNCTION.n1", REGISTERED),
+    Clause("CUSTOMFUNCTION.n2", "its numbers are CONSTs"),
     arg=args.CustomFunctionArg,
-    device=device.null,
-    clauses=(
-        Clause("CUSTOMFUNCTION.n1", REGISTERED),
-        Clause("CUSTOMFUNCTION.n2", "its numbers are CONSTs"),
-    ),
 )
 
-effect(
-    "codegen",
+_effect(
     Op.PROGRAM,
     "A compiled kernel: its instructions, source and machine code (empty until built).",
     ("linear", "source", "binary"),
     Constraint("PROGRAM.c1", "src is LINEAR, SOURCE, BINARY", _wrong_parts),
-    device=device.null,
 )
 
-effect(
-    "codegen",
-    Op.SOURCE,
-    "Rendered source code.",
-    (),
-    arg=args.SourceArg,
-    device=device.null,
-)
+_effect(Op.SOURCE, "Rendered source code.", (), arg=args.SourceArg)

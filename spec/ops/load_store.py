@@ -63,6 +63,8 @@ value(
     splits_over_devices("LOAD.c6", _target),
     one_axis("LOAD.c7"),
     distinct_devices("LOAD.c8", device.load),
+    Clause("LOAD.u1", "the gate is not UNSPECIFIED"),
+    Clause("LOAD.u2", "LOCAL and REG memory is written before it is read"),
     arg=LoadArg,
     default_arg=LoadArg(),
     device=device.load,
@@ -71,10 +73,6 @@ value(
     gradient=gradients.load,
     access=AccessKind.READ,
     by_types=True,
-    clauses=(
-        Clause("LOAD.u1", "the gate is not UNSPECIFIED"),
-        Clause("LOAD.u2", "LOCAL and REG memory is written before it is read"),
-    ),
 )
 
 effect(
@@ -88,11 +86,9 @@ effect(
     is_location("STORE.c4", "buf"),
     one_device("STORE.c5"),
     Constraint("STORE.c6", "a sharded val or gate is sharded as buf is", _stored_off_axis),
+    Clause("STORE.u1", "the gate is not UNSPECIFIED"),
+    Clause("STORE.u2", "two accesses to one element, one of them a write, are ordered"),
+    Clause("STORE.u3", "no element is written twice at once"),
     access=AccessKind.WRITE,
     by_types=True,
-    clauses=(
-        Clause("STORE.u1", "the gate is not UNSPECIFIED"),
-        Clause("STORE.u2", "two accesses to one element, one of them a write, are ordered"),
-        Clause("STORE.u3", "no element is written twice at once"),
-    ),
 )

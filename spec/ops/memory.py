@@ -87,11 +87,11 @@ movement(
     ("T",),
     has_value("REPLICATED.c1"),
     Constraint("REPLICATED.c2", "axes are sorted, distinct, and not empty ones", _cannot_collapse),
+    Clause("REPLICATED.u1", "the copies are the same"),
     arg=ReplicatedArg,
     shape=shape.replicated,
     addrspace=addrspace.value,
     axis=axis.replicated,
-    clauses=(Clause("REPLICATED.u1", "the copies are the same"),),
     decomposition=_first_copy,
     gradient=gradients.replicated,
 )

@@ -240,14 +240,12 @@ movement(
     one_device("INDEX.c3"),
     has_value("INDEX.c4"),
     Constraint("INDEX.c5", "at most one operand is sharded, T not on an index", _indexes_shards),
+    Clause("INDEX.u1", "every index lies in 0..size-1, or is INVALID"),
+    Clause("INDEX.u2", "no index is UNSPECIFIED"),
+    Clause("INDEX.n1", "a kernel reaches memory by INDEX of a buffer, or by the buffer"),
     shape=shape.index,
     axis=axis.index,
     by_types=True,
-    clauses=(
-        Clause("INDEX.u1", "every index lies in 0..size-1, or is INVALID"),
-        Clause("INDEX.u2", "no index is UNSPECIFIED"),
-        Clause("INDEX.n1", "a kernel reaches memory by INDEX of a buffer, or by the buffer"),
-    ),
     gradient=gradients.index,
 )
 

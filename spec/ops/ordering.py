@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from uop.spec.args import RangeArg
@@ -24,22 +25,19 @@ def _no_effect_or_after(u: Node) -> str | None:
     return None
 
 
+_effect = partial(effect, "ordering")
+
 counter(
     "ordering",
     Op.RANGE,
     "A loop variable from 0 to bound - 1; a bound of 0 runs nothing.",
+    Clause("RANGE.u1", "a RANGE whose iterations follow each other is closed, by END or REDUCE"),
+    Clause("RANGE.u2", "the bound is not UNSPECIFIED"),
+    Clause("RANGE.n1", "iterations that run at once are a CONST many"),
     arg=RangeArg,
-    clauses=(
-        Clause(
-            "RANGE.u1", "a RANGE whose iterations follow each other is closed, by END or REDUCE"
-        ),
-        Clause("RANGE.u2", "the bound is not UNSPECIFIED"),
-        Clause("RANGE.n1", "iterations that run at once are a CONST many"),
-    ),
 )
 
-effect(
-    "ordering",
+_effect(
     Op.END,
     "Close the loop of a RANGE around the effects of the body.",
     ("body", "range"),
@@ -57,30 +55,20 @@ value(
     gradient=gradients.to_first,
 )
 
-effect(
-    "ordering",
-    Op.GROUP,
-    "Several effects as one, in no order.",
-    ("u*",),
-    are_effects("GROUP.c1"),
-)
+_effect(Op.GROUP, "Several effects as one, in no order.", ("u*",), are_effects("GROUP.c1"))
 
-effect(
-    "ordering",
+_effect(
     Op.SINK,
     "The effects of a program under one root.",
     ("s*",),
     Constraint("SINK.c1", "operands are effects, or an AFTER that holds one", _no_effect_or_after),
 )
 
-effect(
-    "ordering",
+_effect(
     Op.LINEAR,
     "The instructions of a kernel in execution order, sources before uses.",
     ("uops*",),
+    Clause("LINEAR.u1", "RANGE and END, IF and ENDIF enclose what they do as brackets would"),
+    Clause("LINEAR.u2", "operands have run before what uses them, in its loops and branches"),
     device=device.null,
-    clauses=(
-        Clause("LINEAR.u1", "RANGE and END, IF and ENDIF enclose what they do as brackets would"),
-        Clause("LINEAR.u2", "operands have run before what uses them, in its loops and branches"),
-    ),
 )

@@ -48,11 +48,11 @@ value(
     Constraint("REDUCE.c2", "axes are sorted, distinct and axes of T", _wrong_axes),
     Constraint("REDUCE.c3", "operands after T are RANGEs", _no_range),
     has_value("REDUCE.c4"),
+    Clause("REDUCE.n1", "its RANGEs are no loops of a LINEAR"),
     arg=ReduceArg,
     shape=shape.reduce,
     min_max=min_max.reduce,
     axis=axis.reduce,
     latitude=lat.REDUCE,
     gradient=gradients.reduce,
-    clauses=(Clause("REDUCE.n1", "its RANGEs are no loops of a LINEAR"),),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from uop.spec.args import BinaryArg, BufferArg, ConstArg, Device, ParamArg, arg_of
@@ -48,8 +49,9 @@ def _bits_outside(u: Node) -> str | None:
     return None if 0 <= arg.bits < 1 << arg.dtype.bits else f"{arg.bits:#x} for {arg.dtype.name}"
 
 
-declare(
-    "source",
+_source = partial(declare, "source")
+
+_source(
     Op.PARAM,
     "Placeholder of shape s: an input by slot, substituted where a FUNCTION is called.",
     ("s",),
@@ -67,8 +69,7 @@ declare(
     axis=axis.from_devices,
 )
 
-declare(
-    "source",
+_source(
     Op.BUFFER,
     "Memory of shape s in a slot: what STORE writes to.",
     ("s",),
@@ -76,6 +77,8 @@ declare(
     Constraint("BUFFER.c2", "slot is 0 or more, dtype is not void", _void_or_negative_slot),
     splits_over_devices("BUFFER.c3", _target),
     distinct_devices("BUFFER.c4", from_arg("device")),
+    Clause("BUFFER.n1", "a BUFFER inside a kernel is LOCAL or REG"),
+    Clause("BUFFER.n2", "device by device, a slot is stored to on one device or tuple"),
     arg=BufferArg,
     dtype=from_arg("dtype"),
     shape=shape.operand(0),
@@ -83,14 +86,9 @@ declare(
     addrspace=from_arg("addrspace"),
     axis=axis.from_devices,
     undefined="Elements that were neither given as input nor written.",
-    clauses=(
-        Clause("BUFFER.n1", "a BUFFER inside a kernel is LOCAL or REG"),
-        Clause("BUFFER.n2", "device by device, a slot is stored to on one device or tuple"),
-    ),
 )
 
-declare(
-    "source",
+_source(
     Op.CONST,
     "One constant of shape (), held by its bits.",
     (),
@@ -102,8 +100,7 @@ declare(
     min_max=min_max.const,
 )
 
-declare(
-    "source",
+_source(
     Op.BINARY,
     "Raw bytes: uint8, one element a byte. Data in a graph, machine code in a PROGRAM.",
     (),
