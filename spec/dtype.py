@@ -199,11 +199,8 @@ class DType:
         """The highest value: inf, or for a format without infinities the highest finite value."""
         match self.kind:
             case Kind.FLOAT:
-                return (
-                    math.inf
-                    if self.format.has_inf
-                    else float(self.format.finite(self.format.max_bits))
-                )
+                form = self.format
+                return math.inf if form.has_inf else float(form.finite(form.max_bits))
             case Kind.INT | Kind.INDEX:
                 return (1 << (self.bits - 1)) - 1
             case Kind.UINT:

@@ -88,6 +88,10 @@ class LabelledError(UopError):
 class InvalidError(LabelledError):
     """A node or an input that breaks a constraint."""
 
+    def at(self, where: str) -> InvalidError:
+        """The same error at a place of a text, in place of a line of Python."""
+        return InvalidError(self.label, self.title, self.node, self.found, where)
+
 
 class NativeError(UopError):
     """A program of a file holds machine code, which nobody has allowed to run."""

@@ -227,20 +227,10 @@ def ops_of(*sections: str) -> frozenset[Op]:
 
 def _structural(declaration: OpDef) -> tuple[Constraint, ...]:
     """The constraints of every op: the number of operands and the type of the arg."""
-    name, least, most, arg = (
-        declaration.op.name,
-        declaration.least,
-        declaration.most,
-        declaration.arg,
-    )
-    count = (
-        f"{least}"
-        if least == most
-        else f"{least} or more"
-        if most is None
-        else f"{least} to {most}"
-    )
-    signature = ", ".join(declaration.src)
+    name, arg = declaration.op.name, declaration.arg
+    least, most = declaration.least, declaration.most
+    more = " or more" if most is None else "" if least == most else f" to {most}"
+    stated = f"src is ({', '.join(declaration.src)}): {least}{more} operands"
 
     def wrong_count(u: Node) -> str | None:
         n = len(u.src)
@@ -250,7 +240,7 @@ def _structural(declaration: OpDef) -> tuple[Constraint, ...]:
         fine = u.arg is None if arg is None else isinstance(u.arg, arg)
         return None if fine else f"{u.arg!r}"
 
-    arity = Constraint(f"{name}.arity", f"src is ({signature}): {count} operands", wrong_count)
+    arity = Constraint(f"{name}.arity", stated, wrong_count)
     typed = Constraint(f"{name}.arg", f"arg is {arg.__name__ if arg else 'absent'}", wrong_arg)
     # An op with any number of operands has no arity to break.
     return (typed,) if least == 0 and most is None else (arity, typed)

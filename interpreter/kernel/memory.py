@@ -220,22 +220,19 @@ class LaunchMemory:
         self._epoch: Array | int = 0
         self._memory: dict[UOp, Buffer | Registers] = {}
         self._shadows: dict[Buffer, Shadow] = {}
-        self._find_stores(body)
+        # Accesses to memory that is not stored to cannot race.
+        for u in body.toposort():
+            if u.declaration.is_write:
+                memory = self.memory_of(base_of(u.src[0]))
+                if isinstance(memory, Buffer):
+                    memory.is_stored_to = True
+                    self._shadows.setdefault(memory, Shadow(memory.data.size, _named(u)))
         self._unordered: Unordered | None = None
         self._open: dict[UOp, frozenset[UOp]] = {}
         if body.op is not Op.LINEAR and self._shadows:
             order = body.toposort()
             self._open = open_ranges(order)
             self._unordered = Unordered(order, self._open, self._stored_to)
-
-    def _find_stores(self, linear: UOp) -> None:
-        """Find the memory that is stored to; accesses to other memory cannot race."""
-        for u in linear.toposort():
-            if u.declaration.is_write:
-                memory = self.memory_of(base_of(u.src[0]))
-                if isinstance(memory, Buffer):
-                    memory.is_stored_to = True
-                    self._shadows.setdefault(memory, Shadow(memory.data.size, _named(u)))
 
     def _stored_to(self, location: UOp) -> Buffer | None:
         memory = self.memory_of(base_of(location))

@@ -125,9 +125,10 @@ def _of_graph(
         if u.op is Op.IF:
             raise undefined("IF.u1", "IF outside a LINEAR", u)
     # A RANGE is a loop if its body carries state from one iteration to the next.
+    ends = [u.src for u in order if u.op is Op.END and not is_parallel(u.src[1])]
     serial = {
         r
-        for r, ended in _closed_ranges(order)
+        for ended, r in ends
         if one_after_the_other
         or not has_fixed_bound(r)
         or any(_carries(s) for s in ended.toposort())
@@ -182,15 +183,6 @@ def _serially_folded(order: Iterable[UOp], serial: set[UOp]) -> set[UOp]:
             if any(r in serial or r in found or not has_fixed_bound(r) for r in ranges):
                 found.update(ranges)
     return found
-
-
-def _closed_ranges(order: Iterable[UOp]) -> list[tuple[UOp, UOp]]:
-    """Return the closed RANGEs whose iterations are not work items, with their bodies."""
-    return [
-        (u.src[1], u.src[0])
-        for u in order
-        if u.op is Op.END and u.src and not is_parallel(u.src[1])
-    ]
 
 
 def _loops_of_effects(order: Sequence[UOp]) -> dict[UOp, frozenset[UOp]]:

@@ -151,8 +151,7 @@ class _Parsed:
     """The line of an op, with the tokens of its names."""
 
     outputs: list[Token]
-    at: Token
-    name: str
+    name: Token
     inputs: list[Token]
     attributes: dict[str, Attribute]
     line: Line
@@ -246,7 +245,7 @@ def _op(line: Line) -> _Parsed | None:
         else:
             inputs.append(word)
     line.need_end()
-    return _Parsed(outputs, name, name.text, inputs, attributes, line)
+    return _Parsed(outputs, name, inputs, attributes, line)
 
 
 def _typed(line: Line) -> TraceTensor:
@@ -292,7 +291,7 @@ def _made(
 ) -> TraceOp:
     body = op.attributes.get(BODY)
     if body is not None and body not in bodies:
-        raise op.line.fail(f"expected the name of a body above, found {_written(body)}", op.at)
+        raise op.line.fail(f"expected the name of a body above, found {_written(body)}", op.name)
     inputs = tuple([_known(known, name, op.line) for name in op.inputs])
     outputs: list[TraceTensor] = []
     for token in op.outputs:
@@ -301,7 +300,7 @@ def _made(
         like = types.get(token.text, TraceTensor(""))
         outputs.append(TraceTensor(token.text, like.shape, like.dtype, like.device))
     known.update((t.name, t) for t in outputs)
-    return TraceOp(op.name, inputs, op.attributes, tuple(outputs))
+    return TraceOp(op.name.text, inputs, op.attributes, tuple(outputs))
 
 
 def _known(known: dict[str, TraceTensor], name: Token, line: Line) -> TraceTensor:

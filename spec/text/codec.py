@@ -13,7 +13,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from uop.spec.args import Arg, BinaryArg, ConstArg
 from uop.spec.dtype import DTYPES, DType, Kind, Number
-from uop.spec.errors import InvalidError, MalformedError
+from uop.spec.errors import MalformedError
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef, labels
 from uop.spec.text.literal import Literal, Quoted, Word, print_literal
@@ -123,9 +123,7 @@ def decode_scalar(literal: Literal, dtype: DType) -> int:
     if dtype.is_float:
         return _float_bits(literal, dtype)
     if dtype.kind is Kind.BOOL:
-        if not isinstance(literal, bool):
-            raise _expected("true or false", literal)
-        return int(literal)
+        return int(_decode_bool(literal))
     value = _decode_int(literal)
     return value if dtype.kind is Kind.VOID else dtype.encode(value)
 
@@ -139,9 +137,8 @@ def _decode_const(literals: Mapping[str, Literal]) -> ConstArg:
     try:
         return ConstArg(decode_scalar(literals["value"], dtype), dtype)
     except ValueError:
-        c1 = labels()["CONST.c1"]
         found = f"{literals['value']} for {dtype.name}"
-        raise InvalidError(c1.label, c1.title, "CONST", found) from None
+        raise labels()["CONST.c1"].error("CONST", found) from None
     except MalformedError as error:
         raise MalformedError(f"field 'value' of {dtype.name}: {error.message}") from None
 

@@ -175,7 +175,7 @@ def read_expression(text: str, scope: Scope | None = None) -> UOp:
         return reader.settled(value, None)
     except InvalidError as error:
         # The error belongs to the expression, not to a line of the user's Python code.
-        raise InvalidError(error.label, error.title, error.node, error.found, text) from None
+        raise error.at(text) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def from_json(data: object) -> UOp:
         except MalformedError as error:
             raise MalformedError(f"{place}: {error.message}") from None
         except InvalidError as error:
-            raise InvalidError(error.label, error.title, error.node, error.found, place) from None
+            raise error.at(place) from None
         except UnsupportedError as error:
             raise UnsupportedError(f"{place}: {error}") from None
     return nodes[-1]

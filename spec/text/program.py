@@ -216,7 +216,7 @@ class Scope:
         except MalformedError as error:
             raise line.fail(error.message, brace) from None
         except InvalidError as error:
-            raise _at(error, line, token.column) from None
+            raise error.at(_place(line, token.column)) from None
         if not (line.at(":") or line.at("!")):
             line.need_end()
         return number, name.text, src, arg
@@ -264,7 +264,7 @@ class Scope:
         try:
             return self.build(name, src, arg, tag)
         except InvalidError as error:
-            raise _at(error, line, column) from None
+            raise error.at(_place(line, column)) from None
         except UnsupportedError as error:
             raise UnsupportedError(f"{_place(line, column)}: {error}") from None
 
@@ -369,11 +369,6 @@ def _check_derived(scope: Scope, line: Line, u: UOp) -> None:
         text += f" &{line.need_kind('word', 'an addrspace').text}"
     if text != derived(u):
         raise line.fail(f"expected {derived(u)[2:]}, found {text[2:]}", start)
-
-
-def _at(error: InvalidError, line: Line, column: int) -> InvalidError:
-    """The same error with a place in the text instead of in this parser."""
-    return InvalidError(error.label, error.title, error.node, error.found, _place(line, column))
 
 
 def _place(line: Line, column: int) -> str:

@@ -69,14 +69,11 @@ def where(u: Node, profile: Profile, p: Sets, a: Sets, b: Sets) -> Sets:
     true, false = p.lo, ~p.hi
     if (true | false).all():
         result = chosen(true, a, b)
-        return replace(
-            result, any=either(p.any, result.any), invalid=either(p.invalid, result.invalid)
-        )
-    absence = either(without(a.invalid, b.invalid), without(b.invalid, a.invalid))
-    mixed = replace(
-        united(a, b), any=either(a.any, b.any, absence), invalid=both(a.invalid, b.invalid)
-    )
-    result = chosen(true, a, chosen(false, b, mixed))
+    else:
+        absence = either(without(a.invalid, b.invalid), without(b.invalid, a.invalid))
+        opened, invalid = either(a.any, b.any, absence), both(a.invalid, b.invalid)
+        mixed = replace(united(a, b), any=opened, invalid=invalid)
+        result = chosen(true, a, chosen(false, b, mixed))
     return replace(result, any=either(p.any, result.any), invalid=either(p.invalid, result.invalid))
 
 
