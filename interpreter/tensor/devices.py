@@ -20,7 +20,8 @@ from uop.interpreter.inputs import Inputs, bind_inputs, with_numbers
 from uop.interpreter.numeric.storage import to_bits
 from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value, full, together
-from uop.spec.args import BufferArg, Device, LoadArg, ParamArg, ReplicatedArg, arg_of
+from uop.spec import args
+from uop.spec.args import arg_of
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.errors import PassError
 from uop.spec.extension import in_core_ops
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 class Sharded:
     """A value on devices: its parts in order, split along `axis`, or copies if that is None."""
 
-    device: Device
+    device: args.Device
     axis: int | None
     parts: tuple[Value, ...]
 
@@ -126,7 +127,7 @@ class _Devices:
         """Return what each device has after an op that exchanges or compares values."""
         count = _count(u.device)
         if u.op is Op.LOAD:
-            there = self._on_devices(UOp(Op.LOAD, *u.src, arg=LoadArg())).whole()
+            there = self._on_devices(UOp(Op.LOAD, *u.src, arg=args.LoadArg())).whole()
             return Sharded(u.device, u.axis, split(there, u.axis, count))
         t = self._on_devices(u.src[0])
         if u.op is Op.REDUCE:
@@ -172,7 +173,7 @@ class _Devices:
             check_value,
         )
 
-    def _local(self, root: UOp, device: Device, k: int) -> UOp:
+    def _local(self, root: UOp, device: args.Device, k: int) -> UOp:
         """Return the graph that device k of `device` runs for a node: the same ops, on shards."""
         done: dict[UOp, UOp] = {}
 
@@ -186,7 +187,7 @@ class _Devices:
                 received = self._held[self._received[u]]
                 done[u] = param(self._received[u], received.parts[0].data.shape, u.dtype)
             elif u.op in LEAVES:
-                leaf = arg_of(u, ParamArg, BufferArg)
+                leaf = arg_of(u, args.ParamArg, args.BufferArg)
                 done[u] = UOp(u.op, dims(local_shape(u)), arg=replace(leaf, device=None))
             elif u.op in (Op.AFTER, Op.GROUP):
                 done[u] = UOp(u.op, *(done[s] for s in sources(u)), tag=u.tag)
@@ -195,15 +196,15 @@ class _Devices:
         return done[root]
 
 
-def _count(device: Device) -> int:
+def _count(device: args.Device) -> int:
     return len(device) if isinstance(device, tuple) else 1
 
 
 def _communicates(u: UOp) -> bool:
     if u.op is Op.LOAD:
-        return arg_of(u, LoadArg).device is not None
+        return arg_of(u, args.LoadArg).device is not None
     if u.op is Op.REPLICATED and shards(u.src[0]) > 1:
-        return u.src[0].axis in arg_of(u, ReplicatedArg).axes
+        return u.src[0].axis in arg_of(u, args.ReplicatedArg).axes
     return folds_shards(u)
 
 

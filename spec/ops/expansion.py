@@ -7,19 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, cast
 
-from uop.spec.args import (
-    AllReduceArg,
-    ConstArg,
-    DTypeArg,
-    LanesArg,
-    LoadArg,
-    PtrAddArg,
-    ReduceArg,
-    ReplicatedArg,
-    StageArg,
-    Unit,
-    arg_of,
-)
+from uop.spec import args
+from uop.spec.args import arg_of
 from uop.spec.dtype import Kind, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.ops.sizes import const_like, shape_node, size_node
@@ -33,7 +22,7 @@ Position = Mapping[int, int]
 
 def bound(r: Node) -> int:
     """The bound of a RANGE up to a CONST."""
-    return int(arg_of(r.src[0], ConstArg).value)
+    return int(arg_of(r.src[0], args.ConstArg).value)
 
 
 def cdiv(build: Build, u: Node) -> Node:
@@ -66,7 +55,7 @@ def minimum(build: Build, u: Node) -> Node:
 def reduce_min(build: Build, u: Node) -> Node:
     """A REDUCE with MIN as a REDUCE with MAX over reversed order."""
     t, *ranges = u.src
-    arg = ReduceArg(Op.MAX, arg_of(u, ReduceArg).axes)
+    arg = args.ReduceArg(Op.MAX, arg_of(u, args.ReduceArg).axes)
     largest = build(Op.REDUCE, _turned(build, t), *ranges, arg=arg)
     return _turned(build, largest)
 
@@ -96,7 +85,9 @@ def open_lanes(order: Sequence[Node]) -> dict[Node, dict[int, int]]:
     found: dict[Node, dict[int, int]] = {}
     for u in order:
         lanes: dict[int, int] = {}
-        own = arg_of(u, LanesArg) if u.op in (Op.UNROLL, Op.CONTRACT) else LanesArg((), ())
+        own = (
+            arg_of(u, args.LanesArg) if u.op in (Op.UNROLL, Op.CONTRACT) else args.LanesArg((), ())
+        )
         unrolled = dict(zip(own.axes, own.factors, strict=True)) if u.op is Op.UNROLL else {}
         for more in (*(found[s] for s in u.src), unrolled):
             for axis, factor in more.items():
@@ -121,7 +112,7 @@ def _at(build: Build, root: Node, position: Position) -> Node:
     def new(u: Node, src: list[Node]) -> Node:
         if u.op is Op.CONTRACT:
             return _side_by_side(build, u, position)
-        if u.op is Op.UNROLL and all(a in position for a in arg_of(u, LanesArg).axes):
+        if u.op is Op.UNROLL and all(a in position for a in arg_of(u, args.LanesArg).axes):
             return _lanes_at(build, u, src[0], position)
         return _like(build, u, src)
 
@@ -129,7 +120,7 @@ def _at(build: Build, root: Node, position: Position) -> Node:
 
 
 def _side_by_side(build: Build, u: Node, position: Position) -> Node:
-    arg, x = arg_of(u, LanesArg), u.src[0]
+    arg, x = arg_of(u, args.LanesArg), u.src[0]
     copies = [
         _at(build, x, {**position, **dict(zip(arg.axes, choice, strict=True))})
         for choice in product(*(range(f) for f in arg.factors))
@@ -142,7 +133,7 @@ def _side_by_side(build: Build, u: Node, position: Position) -> Node:
 
 
 def _lanes_at(build: Build, u: Node, v: Node, position: Position) -> Node:
-    arg = arg_of(u, LanesArg)
+    arg = arg_of(u, args.LanesArg)
     number = 0
     for a, factor in zip(arg.axes, arg.factors, strict=True):
         number = number * factor + position[a]
@@ -156,12 +147,12 @@ def _lanes_at(build: Build, u: Node, v: Node, position: Position) -> Node:
 
 def stage(build: Build, u: Node) -> Node:
     """STAGE: x for each value of the RANGEs, stacked, then copied to memory."""
-    arg, (x, *ranges) = arg_of(u, StageArg), u.src
+    arg, (x, *ranges) = arg_of(u, args.StageArg), u.src
 
     if 0 in u.shape:
         return _empty(build, u)
     filled = _filled(build, _by_axes(build, x), ranges)
-    return build(Op.LOAD, filled, arg=LoadArg(arg.device, arg.addrspace))
+    return build(Op.LOAD, filled, arg=args.LoadArg(arg.device, arg.addrspace))
 
 
 def _filled(build: Build, x: Node, ranges: Sequence[Node]) -> Node:
@@ -184,10 +175,10 @@ def _by_axes(build: Build, root: Node) -> Node:
             or not all(r.src[0].op is Op.CONST and bound(r) > 0 for r in src[1:])
         ):
             return same
-        arg, count = arg_of(u, ReduceArg), len(src) - 1
+        arg, count = arg_of(u, args.ReduceArg), len(src) - 1
         axes = (*range(count), *(axis + count for axis in arg.axes))
         stacked = _filled(build, src[0], src[1:])
-        folded = build(Op.REDUCE, stacked, arg=ReduceArg(arg.op, axes))
+        folded = build(Op.REDUCE, stacked, arg=args.ReduceArg(arg.op, axes))
         return build(Op.RESHAPE, folded, shape_node(build, u.shape))
 
     return rebuild(root, new)
@@ -218,28 +209,28 @@ def pointer(build: Build, u: Node) -> Node:
 def _elements(build: Build, u: Node) -> Node:
     """The offset of a PTRADD in elements; an offset in bytes is one of whole elements."""
     offset = _index(build, u.src[1])
-    if arg_of(u, PtrAddArg).unit is Unit.ELEMENTS or u.dtype.itemsize == 1:
+    if arg_of(u, args.PtrAddArg).unit is args.Unit.ELEMENTS or u.dtype.itemsize == 1:
         return offset
     return build(Op.IDIV, offset, size_node(build, u.dtype.itemsize))
 
 
 def _index(build: Build, i: Node) -> Node:
-    return i if i.dtype is dtypes.index else build(Op.CAST, i, arg=DTypeArg(dtypes.index))
+    return i if i.dtype is dtypes.index else build(Op.CAST, i, arg=args.DTypeArg(dtypes.index))
 
 
 def all_reduce(build: Build, u: Node) -> Node:
     """ALLREDUCE: gather the shards, fold them, and copy the result to the devices."""
-    arg, t = arg_of(u, AllReduceArg), u.src[0]
+    arg, t = arg_of(u, args.AllReduceArg), u.src[0]
     places = cast("tuple[str, ...]", t.device)
-    gathered = build(Op.LOAD, t, arg=LoadArg(places[0]))
+    gathered = build(Op.LOAD, t, arg=args.LoadArg(places[0]))
     rows = build(Op.RESHAPE, gathered, shape_node(build, (len(places), *u.shape)))
-    folded = build(Op.REDUCE, rows, arg=ReduceArg(arg.op, (0,)))
+    folded = build(Op.REDUCE, rows, arg=args.ReduceArg(arg.op, (0,)))
     if not isinstance(arg.device, tuple):
         one = build(Op.RESHAPE, folded, shape_node(build, u.shape))
-        return build(Op.LOAD, one, arg=LoadArg(arg.device))
+        return build(Op.LOAD, one, arg=args.LoadArg(arg.device))
     copies = build(Op.EXPAND, folded, shape_node(build, (len(arg.device), *u.shape)))
-    handed = build(Op.LOAD, copies, arg=LoadArg(arg.device))
-    one = build(Op.REPLICATED, handed, arg=ReplicatedArg((0,)))
+    handed = build(Op.LOAD, copies, arg=args.LoadArg(arg.device))
+    one = build(Op.REPLICATED, handed, arg=args.ReplicatedArg((0,)))
     return build(Op.RESHAPE, one, shape_node(build, u.shape))
 
 

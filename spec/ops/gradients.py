@@ -11,18 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from uop.spec.args import (
-    Arg,
-    BinaryArg,
-    DTypeArg,
-    LoadArg,
-    PadArg,
-    PadFill,
-    PermuteArg,
-    ReduceArg,
-    ReplicatedArg,
-    arg_of,
-)
+from uop.spec import args
+from uop.spec.args import Arg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
 from uop.spec.ops.names import Op
@@ -99,7 +89,7 @@ def cast_(build: Build, u: Node, g: Node) -> Parts:
     (t,) = u.src
     if not (u.dtype.is_float and t.dtype.is_float):
         return (None,)
-    return (build(Op.CAST, g, arg=DTypeArg(t.dtype)),)
+    return (build(Op.CAST, g, arg=args.DTypeArg(t.dtype)),)
 
 
 def exp2(build: Build, u: Node, g: Node) -> Parts:
@@ -135,9 +125,9 @@ def power(build: Build, u: Node, g: Node) -> Parts:
 
 
 def permute(build: Build, u: Node, g: Node) -> Parts:
-    order = arg_of(u, PermuteArg).order
+    order = arg_of(u, args.PermuteArg).order
     inverse = tuple(order.index(axis) for axis in range(len(order)))
-    return (build(Op.PERMUTE, g, arg=PermuteArg(inverse)),)
+    return (build(Op.PERMUTE, g, arg=args.PermuteArg(inverse)),)
 
 
 def flip(build: Build, u: Node, g: Node) -> Parts:
@@ -159,14 +149,14 @@ def pad(build: Build, u: Node, g: Node) -> Parts:
 
 def shrink(build: Build, u: Node, g: Node) -> Parts:
     size = shape_node(build, u.src[0].shape)
-    return build(Op.PAD, g, u.src[1], size, arg=PadArg(PadFill.ZERO)), None, None
+    return build(Op.PAD, g, u.src[1], size, arg=args.PadArg(args.PadFill.ZERO)), None, None
 
 
 def replicated(build: Build, u: Node, g: Node) -> Parts:
     """The gradient goes to the first copy, which represents all of them."""
     shape = u.src[0].shape
     start, size = shape_node(build, [0] * len(shape)), shape_node(build, shape)
-    return (build(Op.PAD, g, start, size, arg=PadArg(PadFill.ZERO)),)
+    return (build(Op.PAD, g, start, size, arg=args.PadArg(args.PadFill.ZERO)),)
 
 
 def index(build: Build, u: Node, g: Node) -> Parts:
@@ -184,7 +174,7 @@ def _put(build: Build, g: Node, i: Node, left: int, size: int) -> Node:
     kept = left + len(i.shape)
     shape = (*g.shape[:kept], 1, *g.shape[kept:])
     right = (1,) * (len(shape) - kept - 1)
-    wanted = _reshape(build, build(Op.CAST, i, arg=DTypeArg(dtypes.int64)), (*i.shape, 1))
+    wanted = _reshape(build, build(Op.CAST, i, arg=args.DTypeArg(dtypes.int64)), (*i.shape, 1))
     read = build(Op.CMPEQ, wanted, _positions(build, size))
     read = _reshape(build, read, (*i.shape, size, *right))
     spread = build(Op.WHERE, read, _reshape(build, g, shape), const_like(build, g, 0))
@@ -201,7 +191,7 @@ def stack(build: Build, u: Node, g: Node) -> Parts:
 def reduce(build: Build, u: Node, g: Node) -> Parts:
     if len(u.src) > 1:
         raise UnsupportedError("the gradient of a REDUCE over RANGEs: it is part of a kernel")
-    arg = arg_of(u, ReduceArg)
+    arg = arg_of(u, args.ReduceArg)
     return (_FOLDS[arg.op](build, u, g),)
 
 
@@ -209,24 +199,24 @@ def _of_max(build: Build, u: Node, g: Node) -> Node:
     """Equal shares to the elements that are the maximum, or for MIN the minimum."""
     (t,) = u.src
     largest = build(Op.CMPEQ, t, u)
-    ones = build(Op.CAST, largest, arg=DTypeArg(g.dtype))
-    count = _sum(build, ones, arg_of(u, ReduceArg).axes)
+    ones = build(Op.CAST, largest, arg=args.DTypeArg(g.dtype))
+    count = _sum(build, ones, arg_of(u, args.ReduceArg).axes)
     return build(Op.WHERE, largest, build(Op.DIV, g, count), const_like(build, g, 0))
 
 
 def _of_product(build: Build, u: Node, g: Node) -> Node:
     """g times the product of the other elements; dividing the product by the element fails at 0."""
-    (t,), axes = u.src, arg_of(u, ReduceArg).axes
+    (t,), axes = u.src, arg_of(u, args.ReduceArg).axes
     rest = tuple(axis for axis in range(len(t.shape)) if axis not in axes)
     order = (*rest, *axes)
     kept, n = tuple(t.shape[a] for a in rest), math.prod(fixed(t, axes))
-    row = _reshape(build, build(Op.PERMUTE, t, arg=PermuteArg(order)), (*kept, 1, n))
+    row = _reshape(build, build(Op.PERMUTE, t, arg=args.PermuteArg(order)), (*kept, 1, n))
     own = build(Op.CMPEQ, _reshape(build, _positions(build, n), (n, 1)), _positions(build, n))
     others = build(Op.WHERE, own, const_like(build, g, 1), row)
-    product = build(Op.REDUCE, others, arg=ReduceArg(Op.MUL, (len(kept) + 1,)))
+    product = build(Op.REDUCE, others, arg=args.ReduceArg(Op.MUL, (len(kept) + 1,)))
     moved = _reshape(build, product, tuple(t.shape[axis] for axis in order))
     inverse = tuple(order.index(axis) for axis in range(len(order)))
-    return build(Op.MUL, g, build(Op.PERMUTE, moved, arg=PermuteArg(inverse)))
+    return build(Op.MUL, g, build(Op.PERMUTE, moved, arg=args.PermuteArg(inverse)))
 
 
 _FOLDS: dict[Op, Callable[[Build, Node, Node], Node]] = {
@@ -239,7 +229,7 @@ _FOLDS: dict[Op, Callable[[Build, Node, Node], Node]] = {
 
 def load(build: Build, u: Node, g: Node) -> Parts:
     """The gradient is copied to the operand's device; where the gate is false it goes to alt."""
-    if arg_of(u, LoadArg).device is not None and u.src[0].device is not None:
+    if arg_of(u, args.LoadArg).device is not None and u.src[0].device is not None:
         g = _on_devices_of(build, g, u.src[0])
     if len(u.src) < 3:
         return to_first(build, u, g)
@@ -249,19 +239,19 @@ def load(build: Build, u: Node, g: Node) -> Parts:
 
 def _on_devices_of(build: Build, g: Node, like: Node) -> Node:
     """Copy g to the devices of another node, sharded like that node."""
-    target, axis = LoadArg(like.device), like.axis
+    target, axis = args.LoadArg(like.device), like.axis
     if not isinstance(like.device, tuple):
         return build(Op.LOAD, g, arg=target)
     if axis is None:
         wide = _reshape(build, g, (1, *g.shape))
         copies = build(Op.EXPAND, wide, shape_node(build, (len(like.device), *g.shape)))
         whole = build(Op.LOAD, copies, arg=target)
-        return _reshape(build, build(Op.REPLICATED, whole, arg=ReplicatedArg((0,))), g.shape)
+        return _reshape(build, build(Op.REPLICATED, whole, arg=args.ReplicatedArg((0,))), g.shape)
     rest = [k for k in range(len(g.shape)) if k != axis]
     # A copy to several devices splits axis 0, so the shard axis is moved there and back.
-    front = build(Op.PERMUTE, g, arg=PermuteArg((axis, *rest)))
+    front = build(Op.PERMUTE, g, arg=args.PermuteArg((axis, *rest)))
     back = (*range(1, axis + 1), 0, *range(axis + 1, len(g.shape)))
-    return build(Op.PERMUTE, build(Op.LOAD, front, arg=target), arg=PermuteArg(back))
+    return build(Op.PERMUTE, build(Op.LOAD, front, arg=target), arg=args.PermuteArg(back))
 
 
 def contiguous(build: Build, u: Node, g: Node) -> Parts:
@@ -273,11 +263,13 @@ def _reshape(build: Build, t: Node, shape: Sizes) -> Node:
 
 
 def _sum(build: Build, t: Node, axes: Sequence[int]) -> Node:
-    arg: Arg = ReduceArg(Op.ADD, tuple(axes))
+    arg: Arg = args.ReduceArg(Op.ADD, tuple(axes))
     return build(Op.REDUCE, t, arg=arg) if axes else t
 
 
 def _positions(build: Build, size: int) -> Node:
     """0, 1, ... as int64, in one BINARY node."""
     data = b"".join(k.to_bytes(8, "little") for k in range(size))
-    return build(Op.BITCAST, build(Op.BINARY, arg=BinaryArg(data)), arg=DTypeArg(dtypes.int64))
+    return build(
+        Op.BITCAST, build(Op.BINARY, arg=args.BinaryArg(data)), arg=args.DTypeArg(dtypes.int64)
+    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from uop.spec.args import BinaryArg, BufferArg, ConstArg, Device, ParamArg, arg_of
+from uop.spec import args
+from uop.spec.args import arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.ops.constraints import distinct_devices, is_shape, splits_over_devices
 from uop.spec.ops.kinds import declare
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def _void_or_negative_slot(u: Node) -> str | None:
-    arg = arg_of(u, ParamArg, BufferArg)
+    arg = arg_of(u, args.ParamArg, args.BufferArg)
     if arg.dtype is dtypes.void:
         return "dtype void"
     return None if arg.slot >= 0 else f"slot {arg.slot}"
 
 
 def _wrong_range(u: Node) -> str | None:
-    arg = arg_of(u, ParamArg)
+    arg = arg_of(u, args.ParamArg)
     if arg.min is None and arg.max is None:
         return None
     if arg.min is None or arg.max is None or not -(1 << 63) <= arg.min <= arg.max < 1 << 63:
@@ -38,12 +39,12 @@ def _wrong_range(u: Node) -> str | None:
     return f"{arg.dtype.name}, {len(u.src[0].src)} axes"
 
 
-def _target(u: Node) -> tuple[Device, Shape]:
-    return arg_of(u, ParamArg, BufferArg).device, index_values(u.src[0])
+def _target(u: Node) -> tuple[args.Device, Shape]:
+    return arg_of(u, args.ParamArg, args.BufferArg).device, index_values(u.src[0])
 
 
 def _bits_outside(u: Node) -> str | None:
-    arg = arg_of(u, ConstArg)
+    arg = arg_of(u, args.ConstArg)
     if arg.dtype is dtypes.void:
         return "dtype void"
     return None if 0 <= arg.bits < 1 << arg.dtype.bits else f"{arg.bits:#x} for {arg.dtype.name}"
@@ -60,7 +61,7 @@ _source(
     splits_over_devices("PARAM.c3", _target),
     Constraint("PARAM.c4", "a range is from min to max, of a ()-shaped index", _wrong_range),
     distinct_devices("PARAM.c5", from_arg("device")),
-    arg=ParamArg,
+    arg=args.ParamArg,
     dtype=from_arg("dtype"),
     shape=shape.operand(0),
     device=from_arg("device"),
@@ -79,7 +80,7 @@ _source(
     distinct_devices("BUFFER.c4", from_arg("device")),
     Clause("BUFFER.n1", "a BUFFER inside a kernel is LOCAL or REG"),
     Clause("BUFFER.n2", "device by device, a slot is stored to on one device or tuple"),
-    arg=BufferArg,
+    arg=args.BufferArg,
     dtype=from_arg("dtype"),
     shape=shape.operand(0),
     device=from_arg("device"),
@@ -93,7 +94,7 @@ _source(
     "One constant of shape (), held by its bits.",
     (),
     Constraint("CONST.c1", "the bits are a pattern of the dtype, which is not void", _bits_outside),
-    arg=ConstArg,
+    arg=args.ConstArg,
     dtype=from_arg("dtype"),
     shape=shape.scalar,
     device=device.null,
@@ -104,7 +105,7 @@ _source(
     Op.BINARY,
     "Raw bytes: uint8, one element a byte. Data in a graph, machine code in a PROGRAM.",
     (),
-    arg=BinaryArg,
+    arg=args.BinaryArg,
     dtype=dtype.always(dtypes.uint8),
     shape=shape.of_data,
     device=device.null,

@@ -27,7 +27,8 @@ from difflib import get_close_matches
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from uop.spec.args import AddrSpace, Arg, AxisType, ConstArg, DTypeArg, PadFill, ReduceArg, Unit
+from uop.spec import args
+from uop.spec.args import Arg
 from uop.spec.dtype import DTYPES, INTS, VALUES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError, MalformedError
 from uop.spec.frontend.views import matmul
@@ -138,7 +139,9 @@ WORDS = ("true", "false", "inf", "nan")
 """The values that are written as words, in any case of letters."""
 
 CHOICES = frozenset(
-    name for kind in (Op, AddrSpace, AxisType, PadFill, Unit) for name in kind.__members__
+    name
+    for kind in (Op, args.AddrSpace, args.AxisType, args.PadFill, args.Unit)
+    for name in kind.__members__
 )
 """The enum names that an arg field may have, in capitals or not."""
 
@@ -264,7 +267,7 @@ class _Reader:
         u = self.settled(value, None)
         if u.dtype.kind is Kind.BOOL:
             return UOp(Op.NOT, u)
-        return UOp(Op.XOR, u, UOp(Op.CONST, arg=ConstArg((1 << u.dtype.bits) - 1, u.dtype)))
+        return UOp(Op.XOR, u, UOp(Op.CONST, arg=args.ConstArg((1 << u.dtype.bits) - 1, u.dtype)))
 
     def _power(self) -> _Open:
         base = self._atom()
@@ -316,7 +319,7 @@ class _Reader:
         if len(items) != 1:
             raise self._fail(f"{token.text} takes one value, found {len(items)}", token.column)
         u = self.settled(items[0], dtype)
-        return u if u.dtype is dtype else UOp(Op.CAST, u, arg=DTypeArg(dtype))
+        return u if u.dtype is dtype else UOp(Op.CAST, u, arg=args.DTypeArg(dtype))
 
     def _call(self, name: str, token: Token) -> UOp:
         """Parse an op with its operands and the fields of its arg."""
@@ -400,7 +403,7 @@ class _Reader:
         self, name: str, literals: Mapping[str, Literal], src: list[UOp], column: int
     ) -> Arg | None:
         kind = self._scope.arg_type(name)
-        if kind is ReduceArg and src and "axes" not in literals:
+        if kind is args.ReduceArg and src and "axes" not in literals:
             literals = {**literals, "axes": tuple(range(len(src[0].shape)))}
         if not literals and (kind is None or not required_fields(kind)):
             return None
@@ -429,7 +432,7 @@ class _Reader:
                 literal = text == "true"
             elif not dtype.is_float and re.fullmatch(r"-?[0-9]+", text):
                 literal = int(text)
-            return UOp(Op.CONST, arg=ConstArg(decode_scalar(literal, dtype), dtype))
+            return UOp(Op.CONST, arg=args.ConstArg(decode_scalar(literal, dtype), dtype))
         except MalformedError as error:
             raise self._fail(error.message.replace(text, cut(text)), number.column) from None
         except ValueError as error:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from uop.spec.args import AddrSpace, BufferArg, ConstArg, RangeArg, ReduceArg, SpecialArg, arg_of
+from uop.spec import args
+from uop.spec.args import arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.graph import base_of, kernel_calls, slot_of
 from uop.spec.kernel.forms import effects_of_loops, open_ranges
@@ -19,7 +20,7 @@ from uop.spec.text.expression import BINDING, OPERATORS
 from uop.spec.uop import UOp
 
 INDENT = "  "
-LETTERS = {AddrSpace.GLOBAL: "b", AddrSpace.LOCAL: "local", AddrSpace.REG: "acc"}
+LETTERS = {args.AddrSpace.GLOBAL: "b", args.AddrSpace.LOCAL: "local", args.AddrSpace.REG: "acc"}
 """The start of the name of memory, by its addrspace."""
 LONG = 20
 """An expression of so many nodes also gets a name."""
@@ -52,7 +53,7 @@ class _Nest:
         self._done: set[UOp] = set()
         self._depth = 1
         self.lines: list[str] = []
-        work = {arg_of(u, SpecialArg).name: u.src[0] for u in order if u.op is Op.SPECIAL}
+        work = {arg_of(u, args.SpecialArg).name: u.src[0] for u in order if u.op is Op.SPECIAL}
         self.items = [
             f"{name} in {self._text(bound)}"
             for name, bound in sorted(work.items(), key=lambda item: item[0])
@@ -115,7 +116,7 @@ class _Nest:
             self._names[u] = name
             return
         self._names[u] = name
-        self._within(u.src[1:], u.src[0], around, f"{name} = {arg_of(u, ReduceArg).op.name} ")
+        self._within(u.src[1:], u.src[0], around, f"{name} = {arg_of(u, args.ReduceArg).op.name} ")
         if self.lines[-1].endswith(":"):
             self.lines[-1] += f" {self._text(u.src[0])}"
         else:
@@ -125,7 +126,9 @@ class _Nest:
         self.lines.append(INDENT * self._depth + text)
 
     def _loop(self, r: UOp) -> str:
-        return f"{self._text(r)} in {self._text(r.src[0])} ({arg_of(r, RangeArg).axis_type.name})"
+        return (
+            f"{self._text(r)} in {self._text(r.src[0])} ({arg_of(r, args.RangeArg).axis_type.name})"
+        )
 
     def _text(self, u: UOp, binding: int = 0) -> str:
         """A value as an expression, in parentheses where an operator around it binds tighter."""
@@ -133,15 +136,15 @@ class _Nest:
             return self._names[u]
         match u.op:
             case Op.CONST:
-                return _constant(arg_of(u, ConstArg))
+                return _constant(arg_of(u, args.ConstArg))
             case Op.RANGE:
-                return f"r{arg_of(u, RangeArg).id}"
+                return f"r{arg_of(u, args.RangeArg).id}"
             case Op.SPECIAL:
-                return arg_of(u, SpecialArg).name
+                return arg_of(u, args.SpecialArg).name
             case Op.PARAM:
                 return f"b{slot_of(u)}"
             case Op.BUFFER:
-                return f"{LETTERS[arg_of(u, BufferArg).addrspace]}{slot_of(u)}"
+                return f"{LETTERS[arg_of(u, args.BufferArg).addrspace]}{slot_of(u)}"
             case Op.AFTER:
                 return self._text(u.src[0])
             case Op.LOAD:
@@ -191,7 +194,7 @@ def _shared(order: Sequence[UOp]) -> set[UOp]:
     return found
 
 
-def _constant(arg: ConstArg) -> str:
+def _constant(arg: args.ConstArg) -> str:
     """A constant, of a float the shortest decimals that are its value."""
     value = arg.value
     if not arg.dtype.is_float:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from uop.interpreter.accepted import order
+from uop.interpreter.accepted import order, sets
 from uop.interpreter.accepted.liberties import reads_copy
 from uop.interpreter.accepted.rules.budget import largest_finite, overflow_threshold
 from uop.interpreter.accepted.rules.floats import computed, has_zero
 from uop.interpreter.accepted.rules.integers import unless_wrapped
 from uop.interpreter.accepted.rules.table import accepts
-from uop.interpreter.accepted.sets import Sets, both, chosen, signalling, somewhere, united, without
+from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.numeric import conversions
 from uop.interpreter.numeric.storage import Array, Mask, np_dtype
 from uop.interpreter.tensor.masks import over_bytes
@@ -68,12 +68,12 @@ def where(u: Node, profile: Profile, p: Sets, a: Sets, b: Sets) -> Sets:
     """
     true, false = p.lo, ~p.hi
     if (true | false).all():
-        result = chosen(true, a, b)
+        result = sets.chosen(true, a, b)
     else:
-        absence = either(without(a.invalid, b.invalid), without(b.invalid, a.invalid))
-        opened, invalid = either(a.any, b.any, absence), both(a.invalid, b.invalid)
-        mixed = replace(united(a, b), any=opened, invalid=invalid)
-        result = chosen(true, a, chosen(false, b, mixed))
+        absence = either(sets.without(a.invalid, b.invalid), sets.without(b.invalid, a.invalid))
+        opened, invalid = either(a.any, b.any, absence), sets.both(a.invalid, b.invalid)
+        mixed = replace(sets.united(a, b), any=opened, invalid=invalid)
+        result = sets.chosen(true, a, sets.chosen(false, b, mixed))
     return replace(result, any=either(p.any, result.any), invalid=either(p.invalid, result.invalid))
 
 
@@ -112,18 +112,18 @@ def bitcast(u: Node, profile: Profile, a: Sets) -> Sets:
     A copy of a signalling NaN has its bits or those of its quiet form.
     """
     result = _bits(u, a)
-    loud = signalling(a) if reads_copy(u, profile) else None
+    loud = sets.signalling(a) if reads_copy(u, profile) else None
     if loud is None:
         return result
     if u.dtype.itemsize > u.src[0].dtype.itemsize:
         loud = over_bytes(loud, u.src[0].dtype.itemsize, u.dtype.itemsize)
         return replace(result, any=either(result.any, loud))
     quiet = _bits(u, replace(a, lo=np.where(loud, order.quieted(a.lo), a.lo)))
-    return replace(united(result, quiet), any=result.any, invalid=result.invalid)
+    return replace(sets.united(result, quiet), any=result.any, invalid=result.invalid)
 
 
 def _bits(u: Node, a: Sets) -> Sets:
-    opaque = either(~a.is_point(), without(a.nan, a.exact), a.any)
+    opaque = either(~a.is_point(), sets.without(a.nan, a.exact), a.any)
     size = u.src[0].dtype.itemsize
     not_bool = conversions.bitcast_unspecified(a.lo, u.dtype)
     bits = conversions.bitcast(a.lo, u.dtype)
@@ -171,8 +171,8 @@ def _clipped(a: Sets, edge: float, saturates: bool) -> Sets:
     lo, hi = np.clip(a.lo, lower, upper), np.clip(a.hi, lower, upper)
     if saturates:
         return Sets(lo, hi, a.nan, a.only)
-    nan = either(a.nan, somewhere((a.lo < lower) | (a.hi > upper)))
-    return Sets(lo, hi, nan, either(a.only, somewhere((a.lo > upper) | (a.hi < lower))))
+    nan = either(a.nan, sets.somewhere((a.lo < lower) | (a.hi > upper)))
+    return Sets(lo, hi, nan, either(a.only, sets.somewhere((a.lo > upper) | (a.hi < lower))))
 
 
 def _inside(a: Array, dtype: DType) -> Mask:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from uop.interpreter.accepted import sets
 from uop.interpreter.accepted.liberties import FP8_UNIT
 from uop.interpreter.accepted.rules.budget import largest_finite, overflow_threshold
 from uop.interpreter.accepted.rules.floats import has_inf, has_zero
-from uop.interpreter.accepted.sets import Sets, nan_alone, signalling, somewhere, together, without
+from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.kernel.fragments import fragments_of
 from uop.interpreter.kernel.lanes import Axis, Warps, lanes_of
 from uop.interpreter.numeric.conversions import round_to
@@ -45,8 +46,8 @@ def wmma_sets(u: UOp, a: Sets, b: Sets, acc: Sets) -> Sets:
     products = _products(left, right).map(lambda x: np.moveaxis(x, -2, -1))
     first = acc.map(lambda x: maps.acc.gather(x)[..., None])
     first = Sets(first.lo.astype(np.float64), first.hi.astype(np.float64), *first.masks)
-    terms = together([first, products], lambda parts: np.concatenate(parts, axis=-1))
-    return nan_alone(_sums(arg, terms)).map(maps.acc.scatter)
+    terms = sets.together([first, products], lambda parts: np.concatenate(parts, axis=-1))
+    return sets.nan_alone(_sums(arg, terms)).map(maps.acc.scatter)
 
 
 def _factors(arg: WmmaArg, s: Sets) -> Sets:
@@ -58,7 +59,7 @@ def _factors(arg: WmmaArg, s: Sets) -> Sets:
     if s.nan is None or arg.dtype_in.bits != 32:
         return Sets(lo, hi, *s.masks)
     # A copy of a signalling NaN may have become quiet, which sets a bit that is read.
-    known = without(s.exact, signalling(s))
+    known = sets.without(s.exact, sets.signalling(s))
     exact = np.False_ if known is None else known
     still = np.isnan(lo)
     lo, hi = (np.where(s.nan & ~exact, end, x) for x, end in ((lo, -np.inf), (hi, np.inf)))
@@ -119,7 +120,7 @@ def _sums(arg: WmmaArg, terms: Sets) -> Sets:
     only = _some(terms.only) | (up & down)
     nan = _some(terms.nan) | (rises & falls) | only
     opened = None if terms.any is None else _some(terms.any)
-    return Sets(*ends, somewhere(nan), somewhere(only), any=opened)
+    return Sets(*ends, sets.somewhere(nan), sets.somewhere(only), any=opened)
 
 
 def _summed(terms: Array) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from uop.interpreter.accepted import order
+from uop.interpreter.accepted import order, sets
 from uop.interpreter.accepted.liberties import flushed
 from uop.interpreter.accepted.rules.budget import doubtful, wide_storage, within_budget
 from uop.interpreter.accepted.rules.floats import (
@@ -22,7 +22,7 @@ from uop.interpreter.accepted.rules.floats import (
     stored,
 )
 from uop.interpreter.accepted.rules.table import accepts_floats
-from uop.interpreter.accepted.sets import Sets, both, joined, signalling, somewhere, united, without
+from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.numeric.enclosure import (
     HUGE,
     Magnitude,
@@ -102,7 +102,7 @@ def recip(u: Node, profile: Profile, a: Sets) -> Sets:
 def reciprocal(dtype: DType, a: Sets) -> Sets:
     """Bound reciprocals, which fall on either side of zero."""
     if _spans_zero(a).any():
-        return united(*(reciprocal(dtype, side) for side in _sides_of_zero(a)))
+        return sets.united(*(reciprocal(dtype, side) for side in _sides_of_zero(a)))
     low, high = 1 / a.hi.astype(np.float64), 1 / a.lo.astype(np.float64)
     result = decided(Op.RECIP, dtype, low, _quotients(Op.RECIP, dtype, low, high), a)
     # The reciprocal of the largest value exceeds every budget, so none reaches across zero.
@@ -116,13 +116,13 @@ def reciprocal(dtype: DType, a: Sets) -> Sets:
 def div(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     """Return the quotients within the budget, and the products with every accepted reciprocal."""
     if _spans_zero(b).any():
-        return united(*(div(u, profile, a, side) for side in _sides_of_zero(b)))
+        return sets.united(*(div(u, profile, a, side) for side in _sides_of_zero(b)))
     quotient = _with_nans(_ratio(u.dtype, a, b), a, b)
     inverse = reciprocal(u.dtype, b)
     if u.dtype in profile.ftz:
         inverse = flushed(inverse, u.dtype)
     inverse = product(computed(a), computed(inverse))
-    return joined(quotient, stored(inverse, u.dtype))
+    return sets.joined(quotient, stored(inverse, u.dtype))
 
 
 def _spans_zero(s: Sets) -> Mask:
@@ -146,7 +146,7 @@ def sqrt(u: Node, profile: Profile, a: Sets) -> Sets:
     minus = order.contains_negative_zero(a.lo, a.hi)
     hi = np.where(a.hi == 0, np.where(np.signbit(a.hi), -zero, zero), result.hi)
     lo = np.where(minus, -zero, result.lo)
-    return _with_nans(Sets(lo, hi, somewhere(a.lo < 0), somewhere(a.hi < 0)), a)
+    return _with_nans(Sets(lo, hi, sets.somewhere(a.lo < 0), sets.somewhere(a.hi < 0)), a)
 
 
 @accepts_floats(Op.EXP2)
@@ -163,7 +163,7 @@ def log2(u: Node, profile: Profile, a: Sets) -> Sets:
     ends = _at_ends(lambda x: np.log2(np.maximum(x, 0)), a, u.dtype)
     result = _within(u.op, u.dtype, *ends, a)
     result = _where_exact(_single(a) & (a.lo == 1), *ends, result, u.dtype)
-    below = Sets(result.lo, result.hi, somewhere(a.lo < 0), somewhere(a.hi < 0))
+    below = Sets(result.lo, result.hi, sets.somewhere(a.lo < 0), sets.somewhere(a.hi < 0))
     return _with_nans(below, result, a)
 
 
@@ -181,7 +181,9 @@ def sin(u: Node, profile: Profile, a: Sets) -> Sets:
     result = _within(u.op, u.dtype, low, high, a)
     result = _where_exact(single & (a.lo == 0), x_lo, x_hi, result, u.dtype)
     only = np.isinf(a.lo) & single
-    return _with_nans(Sets(result.lo, result.hi, somewhere(has_inf(a)), somewhere(only)), a)
+    return _with_nans(
+        Sets(result.lo, result.hi, sets.somewhere(has_inf(a)), sets.somewhere(only)), a
+    )
 
 
 @accepts_floats(Op.POW)
@@ -202,8 +204,8 @@ def pow_(u: Node, profile: Profile, a: Sets, b: Sets) -> Sets:
     special = single & _is_special_power(a.lo, b.lo)
     result = _where_exact(special, corners[0], corners[0], result, u.dtype)
     undefined = single & order.is_nan(corners[0])
-    nan = either(result.nan, somewhere(open_ | undefined), _may_signal(a), _may_signal(b))
-    result = Sets(result.lo, result.hi, nan, either(result.only, somewhere(undefined)))
+    nan = either(result.nan, sets.somewhere(open_ | undefined), _may_signal(a), _may_signal(b))
+    result = Sets(result.lo, result.hi, nan, either(result.only, sets.somewhere(undefined)))
     return _with_nan_operands(result, single, a, b)
 
 
@@ -236,8 +238,8 @@ def _ratio(dtype: DType, a: Sets, b: Sets) -> Sets:
     hull, lost = hull_of([i / j for i in x for j in y])
     result = _quotients(Op.DIV, dtype, hull.lo, hull.hi)
     undefined = (has_zero(a) & has_zero(b)) | (has_inf(a) & has_inf(b))
-    nan = either(result.nan, somewhere(undefined))
-    return Sets(result.lo, result.hi, nan, either(result.only, somewhere(lost)))
+    nan = either(result.nan, sets.somewhere(undefined))
+    return Sets(result.lo, result.hi, nan, either(result.only, sets.somewhere(lost)))
 
 
 def _budget(op: Op, dtype: DType) -> Fraction:
@@ -270,7 +272,7 @@ def _where_exact(exact: Mask, low: Array, high: Array, result: Sets, dtype: DTyp
     special = stored(Sets(low.astype(np.float64), high.astype(np.float64)), dtype)
     lo, hi = np.where(exact, special.lo, result.lo), np.where(exact, special.hi, result.hi)
     masks = ((special.nan, result.nan), (special.only, result.only))
-    return Sets(lo, hi, *(either(both(x, exact), without(y, exact)) for x, y in masks))
+    return Sets(lo, hi, *(either(sets.both(x, exact), sets.without(y, exact)) for x, y in masks))
 
 
 def _turning_points(x_lo: Array, x_hi: Array) -> tuple[Mask, Mask]:
@@ -301,12 +303,12 @@ def _may_signal(s: Sets) -> Mask | None:
     """Return where a set has a NaN that is not known as a quiet one."""
     if s.exact is None:
         return s.nan
-    return either(without(s.nan, s.exact), signalling(s))
+    return either(sets.without(s.nan, s.exact), sets.signalling(s))
 
 
 def _with_nan_operands(result: Sets, single: Mask, a: Sets, b: Sets) -> Sets:
     """With a NaN operand a power is NaN, or 1 if the exponent can be zero or the base 1."""
-    nan = somewhere(without(either(a.nan, b.nan), single))
+    nan = sets.somewhere(sets.without(either(a.nan, b.nan), single))
     if nan is None:
         return result
     one = np.ones_like(result.lo)
@@ -318,5 +320,5 @@ def _with_nan_operands(result: Sets, single: Mask, a: Sets, b: Sets) -> Sets:
         np.where(nan, lo, result.lo),
         np.where(nan, hi, result.hi),
         either(result.nan, nan),
-        without(result.only, nan),
+        sets.without(result.only, nan),
     )
