@@ -22,7 +22,8 @@ from uop.interpreter.rules.table import RULES
 from uop.interpreter.tensor.evaluation import ARRAYS, Evaluation
 from uop.interpreter.tensor.masks import over_result
 from uop.interpreter.values import Value, either
-from uop.spec.args import PadArg, PadFill, ReplicatedArg, arg_of
+from uop.spec import args
+from uop.spec.args import arg_of
 from uop.spec.conditions.clauses import undefined
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
 def moved(u: UOp, t: Sets) -> Sets:
     """Apply PERMUTE, FLIP, RESHAPE, EXPAND, SHRINK or PAD to sets."""
     result = t.map(lambda a: RULES[u.op](u, a))
-    if u.op is Op.PAD and arg_of(u, PadArg).fill is PadFill.INVALID:
+    if u.op is Op.PAD and arg_of(u, args.PadArg).fill is args.PadFill.INVALID:
         return replace(result, invalid=either(result.invalid, outside_pad(u)))
     return result
 
 
 def replicated(u: UOp, t: Sets) -> Sets:
     """Return the union of the sets of all copies."""
-    axes = arg_of(u, ReplicatedArg).axes
+    axes = arg_of(u, args.ReplicatedArg).axes
     unsure = Sets(np.zeros(u.shape, np.bool_), np.ones(u.shape, np.bool_))
     result: Sets | None = None
     for position in np.ndindex(*(t.lo.shape[a] for a in axes)):

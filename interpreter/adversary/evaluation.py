@@ -16,14 +16,7 @@ from uop.interpreter.accepted.liberties import is_copy, is_relaxed
 from uop.interpreter.accepted.result import widens
 from uop.interpreter.accepted.sets import Sets, points
 from uop.interpreter.accepted.tensors import AcceptedValues
-from uop.interpreter.adversary.kernels import (
-    MovedInLaunch,
-    fold_somehow,
-    maximum_somehow,
-    member,
-    pushed,
-    quieted,
-)
+from uop.interpreter.adversary import kernels
 from uop.interpreter.evaluate import Output
 from uop.interpreter.inputs import Inputs
 from uop.interpreter.kernel.lanes import Lanes
@@ -58,7 +51,7 @@ def evaluate_adversarially(
         root, values = read_by(root, inputs or {}, profile)
         root = in_core_ops(root)
         if kind_of(root).calls_kernels:
-            make = partial(MovedInLaunch, random=random, push=push, profile=profile)
+            make = partial(kernels.MovedInLaunch, random=random, push=push, profile=profile)
             result: FullOutput = run_program(root, values, make=make)
         else:
             moved = _Moved(root, random, push, profile)
@@ -79,8 +72,8 @@ class _Moved(Arrays):
         self._random, self._push, self._profile = random, push, profile
         self._accepted = AcceptedValues(root, profile)
 
-    def in_kernel(self, body: UOp, lanes: Lanes) -> MovedInLaunch:
-        return MovedInLaunch(
+    def in_kernel(self, body: UOp, lanes: Lanes) -> kernels.MovedInLaunch:
+        return kernels.MovedInLaunch(
             body, lanes, random=self._random, push=self._push, profile=self._profile
         )
 
@@ -89,9 +82,9 @@ class _Moved(Arrays):
         if not operands:
             return value
         if u.op is self._push:
-            data = pushed(self._sets(u, operands), value.data, u.dtype, self._random)
+            data = kernels.pushed(self._sets(u, operands), value.data, u.dtype, self._random)
             return replace(value, data=data, free_nan=None)
-        return quieted(u, self._moved(u, operands, value), self._profile, self._random)
+        return kernels.quieted(u, self._moved(u, operands, value), self._profile, self._random)
 
     def _moved(self, u: UOp, operands: list[Value], value: Value) -> Value:
         if is_copy(u) or not widens(u, self._profile, operands, value):
@@ -102,7 +95,7 @@ class _Moved(Arrays):
             data = self._folded(u, operands[0])
         elif isinstance(latitude, Maximum) and not is_free:
             a, b = (operand.data for operand in operands)
-            data = maximum_somehow(a, b, self._random, self._profile.max_nan)
+            data = kernels.maximum_somehow(a, b, self._random, self._profile.max_nan)
         else:
             return self._member(u, operands, value)
         return replace(value, data=data, free_nan=made_nan(u, data))
@@ -110,7 +103,7 @@ class _Moved(Arrays):
     def _member(self, u: UOp, operands: list[Value], value: Value) -> Value:
         """Select values of the sets. A NaN whose bits a set demands keeps them."""
         sets = self._sets(u, operands)
-        data = member(sets, value.data, self._random)
+        data = kernels.member(sets, value.data, self._random)
         made = made_nan(u, data)
         free = made if made is None or sets.exact is None else made & ~sets.exact
         return replace(value, data=data, free_nan=free)
@@ -121,7 +114,7 @@ class _Moved(Arrays):
         absent = np.zeros(t.data.shape, np.bool_) if t.invalid is None else t.invalid
         data = np.where(absent, neutral(arg.op, u.dtype), t.data)
         terms = terms_first(data, arg.axes)
-        result = fold_somehow(arg.op, u.dtype, terms, self._random, self._profile.max_nan)
+        result = kernels.fold_somehow(arg.op, u.dtype, terms, self._random, self._profile.max_nan)
         nothing = absent.all(axis=arg.axes).reshape(-1)
         return np.where(nothing, identity(arg.op, u.dtype), result.reshape(-1)).reshape(u.shape)
 

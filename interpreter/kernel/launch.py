@@ -24,7 +24,8 @@ from uop.interpreter.numeric.storage import MOST_AXES, Array, Mask, constant
 from uop.interpreter.rules.codegen import custom_function_of, meaning_of
 from uop.interpreter.rules.reduce import identity
 from uop.interpreter.values import Observer, Value
-from uop.spec.args import ConstArg, GetAddrArg, ReduceArg, arg_of
+from uop.spec import args
+from uop.spec.args import arg_of
 from uop.spec.conditions.clauses import lacking, located, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError
@@ -111,7 +112,7 @@ def _call_by_name(body: UOp, arguments: list[Buffer]) -> None:
 def _number(meta: UOp) -> Array:
     if meta.op is not Op.CONST:
         raise lacking("CUSTOMFUNCTION.n2", meta.op.name, meta)
-    return constant(arg_of(meta, ConstArg).bits, meta.dtype)
+    return constant(arg_of(meta, args.ConstArg).bits, meta.dtype)
 
 
 V = TypeVar("V")
@@ -265,7 +266,7 @@ class Kernel(Generic[V]):
             if self._is_list and any(r not in self._lanes.axis_of for r in u.src[1:]):
                 raise lacking("REDUCE.n1", "a RANGE that is a loop of its LINEAR", u)
             if any(r not in self._lanes.axis_of or plan.bound(r) == 0 for r in u.src[1:]):
-                nothing = identity(arg_of(u, ReduceArg).op, u.dtype)
+                nothing = identity(arg_of(u, args.ReduceArg).op, u.dtype)
                 return self._domain.lift(u, Value(np.broadcast_to(nothing, u.shape)))
         if u.op is Op.WMMA:
             need_whole_warps(self._lanes.axes, self._active)
@@ -282,7 +283,7 @@ class Kernel(Generic[V]):
             raise lacking("GETADDR.n1", "a register", u)
         rank = len(location.shape)
         first = place.positions.reshape((*lanes_of(place.positions, rank), -1))[..., 0]
-        device = arg_of(u, GetAddrArg).device
+        device = arg_of(u, args.GetAddrArg).device
         start = self._addresses.of(memory.owner, memory.data.nbytes, device)
         return Value((start + first * location.dtype.itemsize).astype(np.uint64))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, cast
 import numpy as np
 
 import uop.interpreter.rules  # noqa: F401 - enters the meanings
-from uop.interpreter.footprint import bound, check_values, current_meter, is_small, unused_after
+from uop.interpreter import footprint
 from uop.interpreter.kernel import domain as kernel
 from uop.interpreter.kernel.buffers import Addresses, Buffer
 from uop.interpreter.kernel.lanes import Lanes
@@ -24,7 +24,8 @@ from uop.interpreter.rules.movement import value_sources
 from uop.interpreter.tensor import masks
 from uop.interpreter.tensor.memory import TensorMemory, Touched, reads_of
 from uop.interpreter.values import Value
-from uop.spec.args import BinaryArg, ConstArg, GetAddrArg, GetTupleArg, arg_of
+from uop.spec import args
+from uop.spec.args import arg_of
 from uop.spec.conditions.clauses import lacking, located, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError
@@ -112,9 +113,9 @@ class Arrays:
         if meaning is not None:
             return meaning(u, *operands)
         if u.op is Op.CONST:
-            return Value(constant(arg_of(u, ConstArg).bits, u.dtype))
+            return Value(constant(arg_of(u, args.ConstArg).bits, u.dtype))
         if u.op is Op.BINARY:
-            return Value(np.frombuffer(arg_of(u, BinaryArg).data, np.uint8))
+            return Value(np.frombuffer(arg_of(u, args.BinaryArg).data, np.uint8))
         if u.declaration.section == "marker" or u.op in (Op.AFTER, Op.NOOP, Op.PRECAST):
             return operands[0]
         raise undefined("CALL.u1", f"{u.op.name} outside a kernel", u)
@@ -156,7 +157,8 @@ class Walk:
 def _walk(root: UOp) -> Walk:
     order = toposort([root], _evaluated_sources)
     stores = any(u.addrspace is not None for u in order)
-    return Walk(tuple(order[:-1]), unused_after(order, _evaluated_sources), stores, bound(order))
+    unused = footprint.unused_after(order, _evaluated_sources)
+    return Walk(tuple(order[:-1]), unused, stores, footprint.bound(order))
 
 
 class Evaluation(Generic[V]):
@@ -173,7 +175,7 @@ class Evaluation(Generic[V]):
         self._values: dict[UOp, V] = {}
         self._tuples: dict[UOp, tuple[V, ...]] = {}
         self._addresses = Addresses()
-        self._meter = current_meter()
+        self._meter = footprint.current_meter()
         self._buffers: dict[UOp, object] = {}
         """The buffer that each PARAM of a body names: the caller's, or one of this call alone."""
 
@@ -188,8 +190,8 @@ class Evaluation(Generic[V]):
         root = self._root
         walk = _walk(root)
         order = (*walk.below, root)
-        if not is_small(walk.bound):
-            check_values(order, _evaluated_sources)
+        if not footprint.is_small(walk.bound):
+            footprint.check_values(order, _evaluated_sources)
         compute = self._step if walk.stores else self._compute
         for u, unused in zip(order, walk.unused, strict=True):
             try:
@@ -243,7 +245,7 @@ class Evaluation(Generic[V]):
         if u.op is Op.GETADDR:
             return self._domain.lift(u, self._address(u))
         if u.op is Op.GETTUPLE:
-            return self._tuples[u.src[0]][arg_of(u, GetTupleArg).idx]
+            return self._tuples[u.src[0]][arg_of(u, args.GetTupleArg).idx]
         return self._domain.result(u, [self._values[s] for s in value_sources(u)])
 
     def _address(self, u: UOp) -> Value:
@@ -252,7 +254,7 @@ class Evaluation(Generic[V]):
         base = base_of(location)
         whole = size(base.shape) * base.dtype.itemsize
         buffer = self._buffers.get(base, base)
-        start = self._addresses.of(buffer, whole, arg_of(u, GetAddrArg).device)
+        start = self._addresses.of(buffer, whole, arg_of(u, args.GetAddrArg).device)
         return Value(np.asarray(start + self._memory.first(location), np.uint64))
 
     def _called(self, u: UOp) -> tuple[V, ...]:
