@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 from uop.spec.args import Arg, ConstArg, ParamArg, arg_of
@@ -59,14 +59,8 @@ FEW = 8
 MOST_TRIALS = 64
 
 
-class Builder(Protocol):
-    """Makes a node: the constructor passes itself, since it cannot be imported here."""
-
-    def __call__(
-        self, op: Op, *src: UOp, arg: Arg | None = None, tag: str | None = None
-    ) -> UOp: ...
-
-
+Builder: TypeAlias = "type[UOp]"
+"""The class of nodes, which passes itself, since it cannot be imported here."""
 Binding = tuple[tuple["UOp", "UOp"], ...]
 """Variables and their values, by slot."""
 
