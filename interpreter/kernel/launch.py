@@ -309,8 +309,6 @@ class Kernel(Generic[V]):
         """Add in every work item and iteration, even if all add the same number to the same
         element.
         """
-        if len(u.src) > 2:
-            self._domain.certain(self._of(u.src[2]), "the gate of an ATOMICADD")
         gate = self._gate(u)
         if gate is None or gate.any():
             memory, place = self._at(u.src[0], gate)

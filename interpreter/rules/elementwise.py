@@ -140,9 +140,7 @@ def cast(u: Node, a: Array) -> Array:
     return conversions.cast(a, u.src[0].dtype, u.dtype)
 
 
-@unspecified_where(Op.CAST)
-def cast_does_not_fit(u: Node, a: Array) -> Mask | None:
-    return conversions.cast_unspecified(a, u.src[0].dtype, u.dtype)
+unspecified_where(Op.CAST)(lambda u, a: conversions.cast_unspecified(a, u.src[0].dtype, u.dtype))
 
 
 @evaluates(Op.BITCAST)
@@ -150,9 +148,7 @@ def bitcast(u: Node, a: Array) -> Array:
     return conversions.bitcast(a, u.dtype)
 
 
-@unspecified_where(Op.BITCAST)
-def bitcast_is_no_bool(u: Node, a: Array) -> Mask | None:
-    return conversions.bitcast_unspecified(a, u.dtype)
+unspecified_where(Op.BITCAST)(lambda u, a: conversions.bitcast_unspecified(a, u.dtype))
 
 
 def _count_or_zero(u: Node, b: Array) -> Array:

@@ -100,10 +100,7 @@ class Edition:
 
     def print(self, root: UOp) -> str:
         """Print a program; UnsupportedError for an op that the edition has no word for."""
-        writing = Writing(self)
-        for u in root.toposort():
-            writing.enter(u)
-        lines = [f"edition {self.name}", *_lines(writing[root])]
+        lines = [f"edition {self.name}", *_lines(Writing(self).core(root))]
         return "\n".join(lines) + "\n"
 
     def word(self, name: str) -> Word:
@@ -191,7 +188,7 @@ class Writing:
         return written_as(u.op.name)(self, u)
 
     def core(self, u: UOp) -> Form:
-        """The form of a core node that a rule has built."""
+        """The form of a core node, of a program or built by a rule."""
         for v in toposort([u], lambda v: [s for s in v.src if s not in self._forms]):
             if v not in self._forms:
                 self.enter(v)

@@ -401,10 +401,7 @@ def print_tree(edition: TreeEdition, root: UOp) -> str:
 
     A node with several uses, or deep below the root, has a separate tree above.
     """
-    writing = Writing(edition)
-    for u in root.toposort():
-        writing.enter(u)
-    return f"edition {edition.name}\n{_Trees(edition, writing[root]).text()}"
+    return f"edition {edition.name}\n{_Trees(edition, Writing(edition).core(root)).text()}"
 
 
 class _Trees:

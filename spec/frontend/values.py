@@ -46,12 +46,7 @@ def bound(held: Held, device: Device) -> UOp:
 
 def contents(root: UOp) -> dict[int, Held]:
     """The contents of the bound BUFFERs of a graph, by slot."""
-    found: dict[int, Held] = {}
-    for u in leaves(root):
-        held = _BOUND.get(u)
-        if held is not None:
-            found[slot_of(u)] = held
-    return found
+    return {slot_of(u): _BOUND[u] for u in leaves(root) if u in _BOUND}
 
 
 def held_by(u: UOp) -> Held | None:

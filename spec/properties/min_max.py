@@ -56,8 +56,7 @@ def _of(u: Node, position: int) -> Interval:
 
 def const(u: Node) -> Interval:
     """[v, v]."""
-    arg = arg_of(u, ConstArg)
-    value = arg.value
+    value = arg_of(u, ConstArg).value
     if isinstance(value, float) and math.isnan(value):
         return full(u.dtype)
     return Interval(value, value)
@@ -88,9 +87,7 @@ def pad(u: Node) -> Interval:
 def load(u: Node) -> Interval:
     """That of the buffer, joined with that of alt."""
     read = _of(u, 0)
-    if len(u.src) > 1:
-        return read.join(_of(u, 1))
-    return read
+    return read.join(_of(u, 1)) if len(u.src) > 1 else read
 
 
 def counter(u: Node) -> Interval:
