@@ -223,10 +223,8 @@ class Kernel(Generic[V]):
                 self._values.pop(item, None)
 
     def _step(self, u: UOp) -> None:
-        if u.op is Op.STORE:
-            self._store(u)
-        elif u.op is Op.ATOMICADD:
-            self._atomic_add(u)
+        if u.declaration.is_write:
+            self._write(u)
         elif u.op is Op.BARRIER:
             self.memory.barrier(self._active)
         elif u.op is Op.END and u.src[1] in self._lanes.axis_of:
@@ -296,30 +294,26 @@ class Kernel(Generic[V]):
         self._note(u, memory, place)
         return self._domain.load(self._access(u, memory, place), alt)
 
-    def _store(self, u: UOp) -> None:
-        gate = self._gate(u)
-        if gate is None or gate.any():
-            memory, place = self._at(u.src[0], gate)
-            place.need_distinct()
-            value = self._of(u.src[1])
-            self._note(u, memory, place.over(self._domain.reference(value).data.shape))
-            self._domain.store(self._access(u, memory, place), value)
-
-    def _atomic_add(self, u: UOp) -> None:
-        """Add in every work item and iteration, even if all add the same number to the same
-        element.
+    def _write(self, u: UOp) -> None:
+        """Run a STORE or ATOMICADD. All work items and iterations add, even if they add the same
+        number to the same element.
         """
         gate = self._gate(u)
-        if gate is None or gate.any():
-            memory, place = self._at(u.src[0], gate)
-            place.need_distinct()
-            value = self._of(u.src[1])
-            if isinstance(memory, Buffer):
-                shape = self._domain.reference(value).data.shape
-                runs = self._lanes.everywhere(self._around.get(u, ()))
-                place = place.over(shape, (*runs, *(1,) * place.rank))
-            self._note(u, memory, place)
-            self._domain.add(self._access(u, memory, place), value)
+        if gate is not None and not gate.any():
+            return
+        memory, place = self._at(u.src[0], gate)
+        place.need_distinct()
+        value = self._of(u.src[1])
+        shape = self._domain.reference(value).data.shape
+        if u.op is Op.STORE:
+            self._note(u, memory, place.over(shape))
+            self._domain.store(self._access(u, memory, place), value)
+            return
+        if isinstance(memory, Buffer):
+            runs = self._lanes.everywhere(self._around.get(u, ()))
+            place = place.over(shape, (*runs, *(1,) * place.rank))
+        self._note(u, memory, place)
+        self._domain.add(self._access(u, memory, place), value)
 
     def _access(self, u: UOp, memory: Buffer | Registers, place: Place) -> domain.Access[V]:
         return domain.Access(u, memory, place, self._of(u.src[2]) if len(u.src) > 2 else None)
