@@ -19,8 +19,8 @@ from uop.interpreter.accepted.rules.folds import Trees, folded
 from uop.interpreter.accepted.rules.matrices import fragments_in_warps
 from uop.interpreter.accepted.sets import Sets, points, somewhere, together, without
 from uop.interpreter.kernel.buffers import Addresses, Buffer, Buffers, Registers
-from uop.interpreter.kernel.domain import Access, Arrays
-from uop.interpreter.kernel.lanes import Lanes, indexed, repeated, reshaped, stacked
+from uop.interpreter.kernel.domain import MEANINGS, Access, Arrays
+from uop.interpreter.kernel.lanes import Lanes
 from uop.interpreter.kernel.launch import calls_of, launch
 from uop.interpreter.values import Value
 from uop.spec.args import ReduceArg, arg_of
@@ -113,16 +113,13 @@ class AcceptedValues:
             return fragments_in_warps(u, sets, self._lanes.axes)
         if u.op is Op.AFTER:
             return sets[0]
+        move = partial(MEANINGS[u.op], self._lanes, u)
         if u.op is Op.STACK:
-            rank = len(u.shape) - 1
             full = [with_all_masks(s) for s in sets]
-            return together(full, lambda parts: stacked([Value(p) for p in parts], rank).data)
-        if u.op is Op.INDEX:
+            return together(full, lambda parts: move([Value(p) for p in parts]).data)
+        if u.op in (Op.INDEX, Op.RESHAPE, Op.EXPAND):
             indices = [self.certain(i, "an index") for i in operands[1:]]
-            return with_all_masks(sets[0]).map(lambda t: indexed(u, Value(t), indices).data)
-        if u.op in (Op.RESHAPE, Op.EXPAND):
-            move = reshaped if u.op is Op.RESHAPE else repeated
-            return with_all_masks(sets[0]).map(lambda t: move(u, Value(t)).data)
+            return with_all_masks(sets[0]).map(lambda t: move([Value(t), *indices]).data)
         raise UnsupportedError(f"accepted sets of {u.op.name} in a kernel, of uncertain operands")
 
     def _elementwise(self, u: UOp, operands: list[Sets]) -> Sets:
