@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from uop.spec import latitude as lat
 from uop.spec.args import DTypeArg, arg_of
 from uop.spec.dtype import FLOATS, INTS, NUMBERS, VALUES, DType, DTypesOf, Kind, dtypes
 from uop.spec.ops import gradients
 from uop.spec.ops.constraints import broadcastable, dtype_among, one_axis, one_device, one_dtype
-from uop.spec.ops.kinds import declare
+from uop.spec.ops.kinds import Rules, declare
 from uop.spec.ops.names import Op
 from uop.spec.properties import axis, dtype, min_max, shape
 from uop.spec.properties.interval import Interval
@@ -37,13 +37,22 @@ def elementwise(
     one_dtype_at: tuple[int, ...] | None = None,
     extra: tuple[Constraint, ...] = (),
     axis_label: str = "c5",
-    **rules: Any,
+    **rules: Unpack[Rules],
 ) -> OpDef:
     """Declare an op on the `allowed` dtypes; operands have one dtype but for `one_dtype_at`. The
     `extra` constraints read the dtypes and the arg.
     """
     name, arity = op.name, len(src)
     shared = tuple(range(arity)) if one_dtype_at is None else one_dtype_at
+    merged: Rules = {
+        "dtypes": allowed,
+        "dtype": result or of_src(shared[0], "dtype"),
+        "shape": shape.broadcast,
+        "min_max": interval,
+        "axis": axis.inherit,
+        "by_types": True,
+        **rules,
+    }
     return declare(
         section,
         op,
@@ -54,13 +63,7 @@ def elementwise(
         *((broadcastable(f"{name}.c3"), one_device(f"{name}.c4")) if arity > 1 else ()),
         *extra,
         *((one_axis(f"{name}.{axis_label}"),) if arity > 1 else ()),
-        dtypes=allowed,
-        dtype=result or of_src(shared[0], "dtype"),
-        shape=shape.broadcast,
-        min_max=interval,
-        axis=axis.inherit,
-        by_types=True,
-        **rules,
+        **merged,
     )
 
 
