@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from uop.conformance.judging.compare import Symptom
+from uop.conformance.judging.compare import Counts, Symptom
 from uop.conformance.judging.elements import Element, Errors
 from uop.conformance.judging.verdict import CaseFailure, Status, Verdict
 from uop.conformance.profile.card import Observation
@@ -27,7 +27,7 @@ expect 0 = [2]
 LARGEST = Element("output 0[3]", ("0x1p+0",), "0x1.8p+0", "0x1p+0 to 0x1.8p+0")
 ERRORS = Errors((90, 0, 0, 0, 0, 0, 0, 0, 10, 0), 1.0, LARGEST)
 PASSED = Verdict(
-    "op/EXP2/float32/edges/0@2", Status.PASSED, 2, 100, 90, 95, 1.0, errors=ERRORS, measured=100
+    "op/EXP2/float32/edges/0@2", Status.PASSED, 2, Counts(100, 100, 90, 95, 1.0), errors=ERRORS
 )
 WRONG = Element("output 0[]", ("0x0p+0",), "0x1p+1", "0x1p+0")
 FAILED = replace(
@@ -79,11 +79,13 @@ def report(
     card: tuple[Observation, ...] | None = None,
     ledger: LedgerSums | None = None,
     origin: Origin | None = None,
+    interrupted: bool = False,
     **fields: Any,
 ) -> Report:
     info, options = BackendInfo(backend, "1", "device"), replace(OPTIONS, backend=backend)
     made = tally_of(*verdicts).report(info, "strict", options, 1.5, failures, **fields)
-    return replace(made, card=card, ledger=ledger, origin=origin)
+    summary = replace(made.summary, interrupted=interrupted)
+    return replace(made, summary=summary, card=card, ledger=ledger, origin=origin)
 
 
 def failing() -> Report:

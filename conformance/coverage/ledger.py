@@ -230,7 +230,7 @@ def _is_listed(point: Point, hello: Hello) -> bool:
 
 def _is_empty(point: Point, tally: Tally) -> bool:
     """Whether all judged results are empty: only their shapes and dtypes were checked."""
-    return any(cell.programs and not cell.elements for cell in _cells_of(point, tally))
+    return any(cell.programs and not cell.counts.elements for cell in _cells_of(point, tally))
 
 
 def _is_declined(point: Point, tally: Tally) -> bool:

@@ -119,7 +119,7 @@ def keys_of(verdict: Verdict, shown: Exercised) -> Iterator[Key]:
     cell, skipped = f"{op} {dtype}", verdict.status is Status.SKIPPED
     if shown.label:
         yield "label", shown.label, 0
-    if level == "op" and (skipped or verdict.constrained):
+    if level == "op" and (skipped or verdict.counts.constrained):
         yield "cell", cell, 0
     if level == "op" and (skipped or _is_used(cell, verdict, shown.values)):
         yield "latitude", cell, 0
@@ -186,8 +186,9 @@ def _is_open(op: str, dtype: str) -> bool:
 
 def _is_used(cell: str, verdict: Verdict, values: Mapping[str, int]) -> bool:
     """Whether a case has several accepted results; of a rounded op only the NaN bits are free."""
-    meets_nan = values.get(cell, 0) & BIT["nan"] > 0
-    return meets_nan if _is_rounded(*cell.split()) else verdict.elements > verdict.single
+    if _is_rounded(*cell.split()):
+        return values.get(cell, 0) & BIT["nan"] > 0
+    return verdict.counts.elements > verdict.counts.single
 
 
 def _is_rounded(op: str, dtype: str) -> bool:

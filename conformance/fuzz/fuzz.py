@@ -284,18 +284,7 @@ class Fuzz(Run):
         return max(FEWEST, int(judged * min(1.0, LONGEST / max(seconds, 1e-3))))
 
     def report(self, hello: Hello, options: Options, *, tries: bool) -> Report:
-        report = self.tally.report(
-            self.backend,
-            self.options.profile,
-            options,
-            self.clock.seconds,
-            self.failures(hello, tries=tries),
-            lost=self.lost,
-            interrupted=self.interrupted,
-            peak=self.peak,
-            profile_from=self.profile_from,
-            vocabulary=self.vocabulary,
-        )
+        report = self.tallied(hello, options, tries=tries)
         against = None if self.baseline is None else self.baseline.summary
         return replace(report, ledger=self.covered(), against=against)
 

@@ -51,13 +51,35 @@ class Mismatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """The counts of one batch, its largest distance from the reference, its first mismatch."""
+class Counts:
+    """What was compared: `measured` are the elements whose accepted sets were computed, of which
+    `single` and `constrained` are; `max_ulp` is the largest distance from the reference.
+    """
 
     elements: int = 0
+    measured: int = 0
     single: int = 0
     constrained: int = 0
     max_ulp: float = 0.0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.elements + other.elements,
+            self.measured + other.measured,
+            self.single + other.single,
+            self.constrained + other.constrained,
+            max(self.max_ulp, other.max_ulp),
+        )
+
+
+NOTHING = Counts()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The counts of one batch, and its first mismatch."""
+
+    counts: Counts = NOTHING
     mismatch: Mismatch | None = None
     wrong: tuple[int, ...] = ()
     """The outputs that have a mismatch."""
@@ -72,10 +94,7 @@ def compare(accepted: Sequence[Accepted], outputs: Sequence[Array]) -> Compariso
         return Comparison(mismatch=Mismatch(Symptom.VALUE, message))
     parts = [_compare_one(k, *pair) for k, pair in enumerate(zip(accepted, outputs, strict=True))]
     return Comparison(
-        sum(part.elements for part in parts),
-        sum(part.single for part in parts),
-        sum(part.constrained for part in parts),
-        max((part.max_ulp for part in parts), default=0.0),
+        sum((part.counts for part in parts), NOTHING),
         next((part.mismatch for part in parts if part.mismatch is not None), None),
         tuple(k for k, part in enumerate(parts) if part.mismatch is not None),
     )
@@ -126,16 +145,17 @@ def _compare_one(position: int, accepted: Accepted, output: Array) -> Comparison
         message = f"output {position}: expected {expected}, got {actual}"
         return Comparison(mismatch=Mismatch(Symptom.VALUE, message, position))
     if _is_reference(accepted, output):
-        return Comparison(output.size, output.size, output.size)
+        return Comparison(Counts(*[output.size] * 4))
     distance = accepted.distance(output)
-    finite = distance[np.isfinite(distance)]
-    return Comparison(
-        output.size,
-        int(accepted.single.sum()),
-        int(accepted.constrained.sum()),
-        float(finite.max()) if finite.size else 0.0,
-        _first_outside(position, accepted, output, accepted.contains(output)),
+    counts = Counts(
+        elements=output.size,
+        measured=output.size,
+        single=int(accepted.single.sum()),
+        constrained=int(accepted.constrained.sum()),
+        max_ulp=float(distance[np.isfinite(distance)].max(initial=0.0)),
     )
+    outside = _first_outside(position, accepted, output, accepted.contains(output))
+    return Comparison(counts, outside)
 
 
 def _is_reference(accepted: Accepted, output: Array) -> bool:

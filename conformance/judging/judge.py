@@ -216,7 +216,8 @@ class Judge:
         if isinstance(expected, Reference):
             verdict = verdict_of(p.case, expected.batches, outcome)
             if verdict.status is Status.PASSED:
-                return replace(verdict, measured=0, single=0, constrained=0)
+                counts = replace(verdict.counts, measured=0, single=0, constrained=0)
+                return replace(verdict, counts=counts)
             expected = self._accepted(p.case)
         if isinstance(expected, UopError):
             is_ours = isinstance(expected, UnsupportedError)

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from uop.conformance.judging.compare import Comparison, Mismatch, Symptom, compare, unsteady
+from uop.conformance.judging.compare import (
+    NOTHING,
+    Comparison,
+    Counts,
+    Mismatch,
+    Symptom,
+    compare,
+    unsteady,
+)
 from uop.conformance.judging.elements import Element, Errors, errors_of, wrong_elements
 from uop.conformance.judging.lowering import text_of
 from uop.conformance.protocol.types import EXCUSED, LOST, Outcome, Outputs, Problem, ProblemKind
@@ -70,16 +78,11 @@ class Verdict:
     id: str
     status: Status
     checks: int = 0
-    elements: int = 0
-    single: int = 0
-    constrained: int = 0
-    max_ulp: float = 0.0
+    counts: Counts = NOTHING
     reason: str = ""
     failure: CaseFailure | None = None
     digest: str = ""
     errors: Errors | None = None
-    measured: int = 0
-    """The elements whose accepted sets were computed, of which `single` and `constrained` are."""
     is_refusal: bool = False
     """Whether it is skipped because the backend refuses a program of listed ops and dtypes."""
     by_data: str = ""
@@ -108,11 +111,7 @@ def _compared(verdicts: Sequence[Verdict]) -> Verdict:
         first,
         status=worst.status,
         checks=sum(v.checks for v in judged),
-        elements=sum(v.elements for v in judged),
-        measured=sum(v.measured for v in judged),
-        single=sum(v.single for v in judged),
-        constrained=sum(v.constrained for v in judged),
-        max_ulp=max(v.max_ulp for v in judged),
+        counts=sum((v.counts for v in judged), NOTHING),
         failure=worst.failure and replace(worst.failure, program=program),
     )
 
@@ -154,9 +153,8 @@ def _verdict_on_rejection(case: InvalidCase, outcome: Outcome) -> Verdict:
         case _:
             message = f"{outcome.kind.value} instead of a rejection: {outcome.message}"
     status = Status.CRASHED if outcome.kind in LOST else Status.FAILED
-    return Verdict(
-        id, status, 1, failure=CaseFailure(_symptom(outcome.kind), f"{case.label}: {message}")
-    )
+    failure = CaseFailure(_symptom(outcome.kind), f"{case.label}: {message}")
+    return Verdict(id, status, 1, failure=failure)
 
 
 def _verdict_on_problem(case: Case, problem: Problem) -> Verdict:
@@ -168,12 +166,8 @@ def _verdict_on_problem(case: Case, problem: Problem) -> Verdict:
     message = problem.message
     if problem.kind not in LOST:
         message = f"{problem.kind.value}: {message}"
-    return Verdict(
-        str(case.id),
-        status,
-        len(case.batches),
-        failure=CaseFailure(_symptom(problem.kind), message),
-    )
+    failure = CaseFailure(_symptom(problem.kind), message)
+    return Verdict(str(case.id), status, len(case.batches), failure=failure)
 
 
 def _symptom(kind: ProblemKind) -> Symptom:
@@ -183,16 +177,15 @@ def _symptom(kind: ProblemKind) -> Symptom:
 def _verdict_on_outputs(case: Case, accepted: AllSets, outcome: Outputs) -> Verdict:
     if len(outcome.batches) != len(case.batches):
         message = f"{len(outcome.batches)} results for {len(case.batches)} inputs"
-        return Verdict(
-            str(case.id), Status.FAILED, len(accepted), failure=CaseFailure(Symptom.VALUE, message)
-        )
+        failure = CaseFailure(Symptom.VALUE, message)
+        return Verdict(str(case.id), Status.FAILED, len(accepted), failure=failure)
     compared = [compare(s, o) for s, o in zip(accepted, outcome.batches, strict=True)]
-    failure: CaseFailure | None = None
+    found: CaseFailure | None = None
     for batch, comparison in enumerate(compared):
         wrong = comparison.mismatch or _unsteady(case, batch, accepted, outcome)
-        if failure is None and wrong is not None:
+        if found is None and wrong is not None:
             values = wrong_elements(case, batch, accepted[batch], outcome.batches[batch])
-            failure = CaseFailure(
+            found = CaseFailure(
                 wrong.symptom,
                 wrong.message,
                 batch,
@@ -202,7 +195,7 @@ def _verdict_on_outputs(case: Case, accepted: AllSets, outcome: Outputs) -> Verd
                 wrong=comparison.wrong,
             )
     return replace(
-        verdict_on_batches(str(case.id), compared, failure),
+        verdict_on_batches(str(case.id), compared, found),
         digest=digest(case.root),
         errors=errors_of(case, accepted, outcome.batches) if case.level == "op" else None,
     )
@@ -212,17 +205,9 @@ def verdict_on_batches(
     id: str, compared: Sequence[Comparison], failure: CaseFailure | None
 ) -> Verdict:
     """The verdict on a program by the comparison of each of its batches."""
-    return Verdict(
-        id,
-        Status.PASSED if failure is None else Status.FAILED,
-        checks=len(compared),
-        elements=sum(c.elements for c in compared),
-        measured=sum(c.elements for c in compared),
-        single=sum(c.single for c in compared),
-        constrained=sum(c.constrained for c in compared),
-        max_ulp=max((c.max_ulp for c in compared), default=0.0),
-        failure=failure,
-    )
+    status = Status.PASSED if failure is None else Status.FAILED
+    counts = sum((c.counts for c in compared), NOTHING)
+    return Verdict(id, status, len(compared), counts, failure=failure)
 
 
 def _unsteady(case: Case, batch: int, accepted: AllSets, outcome: Outputs) -> Mismatch | None:

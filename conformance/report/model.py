@@ -86,7 +86,7 @@ class Summary:
     """The verdict and the totals of a run; `lost` says why the backend could not go on."""
 
     verdict: Conclusion
-    interrupted: bool
+    interrupted: bool = False
     lost: str
     open_because: str
     """Why the run is inconclusive, else empty."""
@@ -103,8 +103,8 @@ class Summary:
     skipped: int
     crashed: int
     known: int
-    seconds: float
-    peak_bytes: int
+    seconds: float = 0.0
+    peak_bytes: int = 0
     """The peak memory of a backend process."""
     judge_bytes: int = 0
     """The most memory that a judging process held after a task."""
@@ -114,7 +114,7 @@ class Summary:
     """The part of `seconds` in which the run looked for causes."""
     again: int = 0
     """The number of programs that were judged again, alone and on more data."""
-    untried: tuple[str, ...]
+    untried: tuple[str, ...] = ()
     """Listed ops without a judged program, with the reasons."""
     missing: tuple[str, ...]
     """What lacks evidence for a verdict, with the reasons."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from uop.conformance.judging.compare import NOTHING, Counts
 from uop.conformance.judging.elements import BINS
 from uop.conformance.judging.verdict import MAY_END, CaseFailure, Status, Verdict
 from uop.conformance.protocol.types import Hello
@@ -58,22 +59,17 @@ class Sums:
     op: str
     dtype: str
     programs: int = 0
-    elements: int = 0
-    measured: int = 0
-    constrained: int = 0
+    counts: Counts = NOTHING
     failed: int = 0
     known: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
-    max_ulp: float = 0.0
     largest: Largest | None = None
     histogram: list[int] = field(default_factory=lambda: [0] * BINS)
 
     def add(self, verdict: Verdict) -> None:
         """Count a judged case."""
         self.programs += 1
-        self.elements += verdict.elements
-        self.measured += verdict.measured
-        self.constrained += verdict.constrained
+        self.counts += verdict.counts
         self.failed += verdict.status.is_failure
         self.known += verdict.status is Status.KNOWN
         if verdict.errors is not None:
@@ -81,30 +77,27 @@ class Sums:
             self.histogram = [a + b for a, b in counts]
             if verdict.errors.largest is not None:
                 element = asdict(verdict.errors.largest)
-                self._keep(Largest(verdict.errors.ulp, verdict.id, **element))
-        self.max_ulp = max(self.max_ulp, verdict.max_ulp)
-
-    def _keep(self, new: Largest) -> None:
-        """Keep the larger error, or on a tie the smaller id: the order of verdicts varies."""
-        current = self.largest
-        if current is None or (-new.ulp, new.id) < (-current.ulp, current.id):
-            self.largest = new
+                new, current = Largest(verdict.errors.ulp, verdict.id, **element), self.largest
+                # On a tie the smaller id: the order of verdicts varies.
+                if current is None or (-new.ulp, new.id) < (-current.ulp, current.id):
+                    self.largest = new
 
     def cell(self) -> Cell:
         """Convert the totals to a cell of the report."""
+        counts = self.counts
         return Cell(
             level=self.level,
             op=self.op,
             dtype=self.dtype,
             programs=self.programs,
-            elements=self.elements,
-            measured=self.measured,
-            constrained_share=share(self.constrained, self.measured),
+            elements=counts.elements,
+            measured=counts.measured,
+            constrained_share=share(counts.constrained, counts.measured),
             failed=self.failed,
             known=self.known,
             skipped_reason=main_reason(self.skipped),
             skipped=dict(sorted(self.skipped.items())),
-            max_ulp=self.max_ulp,
+            max_ulp=counts.max_ulp,
             largest=self.largest,
             histogram=tuple(self.histogram) if any(self.histogram) else (),
         )
@@ -142,10 +135,6 @@ class Tally:
     keeps_cases: bool = True
     """Whether the report lists all cases: a run without an end would need ever more memory."""
     checks: int = 0
-    elements: int = 0
-    measured: int = 0
-    single: int = 0
-    constrained: int = 0
     graphs: Distinct = field(default_factory=Distinct)
     unjudged: Counter[str] = field(default_factory=Counter)
     """By reason the number of cases that are not judged, through no fault of the backend."""
@@ -162,6 +151,11 @@ class Tally:
         """The number of judged programs."""
         return sum(n for status, n in self.counts.items() if status is not Status.SKIPPED)
 
+    @property
+    def compared(self) -> Counts:
+        """What was compared in all cells."""
+        return sum((sums.counts for sums in self.cells.values()), NOTHING)
+
     def add(self, verdict: Verdict) -> None:
         id = CaseId.parse(verdict.id)
         key = (id.level, id.op, id.dtype)
@@ -177,10 +171,6 @@ class Tally:
             return
         sums.add(verdict)
         self.checks += verdict.checks
-        self.elements += verdict.elements
-        self.measured += verdict.measured
-        self.single += verdict.single
-        self.constrained += verdict.constrained
         if verdict.digest:
             self.graphs.add(verdict.digest)
 
@@ -239,9 +229,6 @@ class Tally:
         known: tuple[KnownFailure, ...] = (),
         *,
         lost: str = "",
-        interrupted: bool = False,
-        peak: int = 0,
-        untried: tuple[str, ...] = (),
         missing: tuple[str, ...] = (),
         profile_from: str = "declared",
         vocabulary: Vocabulary | None = None,
@@ -256,7 +243,7 @@ class Tally:
             generator=Generator(GENERATOR, vocabulary or whole()),
             signatures=SIGNATURES,
             options=options,
-            summary=self._summary(fails, lost, interrupted, seconds, peak, untried, missing),
+            summary=replace(self._summary(fails, lost, missing), seconds=round(seconds, 3)),
             cells=tuple(sums.cell() for _, sums in sorted(self.cells.items())),
             failures=failures,
             known=known,
@@ -274,18 +261,9 @@ class Tally:
                 marks.setdefault(key, {})[place] = status
         return {key: _marked(group) for key, group in sorted(marks.items())}
 
-    def _summary(
-        self,
-        fails: bool,
-        lost: str,
-        interrupted: bool,
-        seconds: float,
-        peak: int,
-        untried: tuple[str, ...],
-        missing: tuple[str, ...],
-    ) -> Summary:
+    def _summary(self, fails: bool, lost: str, missing: tuple[str, ...]) -> Summary:
         """Conclude from the totals; `fails` where a run fails whatever its cases say."""
-        counts = self.counts
+        counts, compared = self.counts, self.compared
         judged = counts[Status.PASSED] + counts[Status.KNOWN]
         failed = fails or counts[Status.FAILED] or counts[Status.CRASHED]
         missing = (*missing, *declined(self.by_data, self.programs))
@@ -294,19 +272,15 @@ class Tally:
         by_name: dict[str, Any] = {status.value: n for status, n in counts.items()}
         return Summary(
             verdict=verdict,
-            interrupted=interrupted,
             lost=lost,
             open_because=why_open(lost, missing, self.unjudged) if is_open else "",
             programs=self.programs,
             checks=self.checks,
-            elements=self.elements,
-            measured=self.measured,
-            constrained_share=share(self.constrained, self.measured),
-            single_share=share(self.single, self.measured),
+            elements=compared.elements,
+            measured=compared.measured,
+            constrained_share=share(compared.constrained, compared.measured),
+            single_share=share(compared.single, compared.measured),
             **by_name,
-            seconds=round(seconds, 3),
-            peak_bytes=peak,
-            untried=untried,
             missing=missing,
             unfit=self.is_unfit,
             unjudged=dict(sorted(self.unjudged.items())),
@@ -319,17 +293,11 @@ def shown_by(report: Report) -> Tally:
     """The totals of a report that displays of progress show."""
     tally, summary = Tally(), report.summary
     tally.counts = {status: getattr(summary, status.value) for status in Status}
-    tally.elements = summary.elements
     for cell in report.cells:
-        tally.cells[cell.level, cell.op, cell.dtype] = Sums(
-            cell.level,
-            cell.op,
-            cell.dtype,
-            programs=cell.programs,
-            elements=cell.elements,
-            constrained=round(cell.constrained_share * cell.elements),
-            failed=cell.failed,
-        )
+        constrained = round(cell.constrained_share * cell.elements)
+        counts = Counts(cell.elements, constrained=constrained)
+        place = cell.level, cell.op, cell.dtype
+        tally.cells[place] = Sums(*place, cell.programs, counts, cell.failed)
     return tally
 
 

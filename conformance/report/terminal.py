@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from uop.conformance.judging.compare import NOTHING
 from uop.conformance.judging.verdict import Verdict
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.model import Conclusion, Failure, Report, share
@@ -89,7 +90,7 @@ class Log(Display):
         """Write a line at the first result, and whenever the time has doubled."""
         if seconds >= self.next_line:
             failed = sum(cell.failed for cell in tally.cells.values())
-            shown = progress_of(tally.programs, tally.elements, failed)
+            shown = progress_of(tally.programs, tally.compared.elements, failed)
             self._line(f"{seconds:7.1f} s  {shown}")
             self.next_line = max(FIRST_STEP, 2 * seconds)
 
@@ -178,15 +179,13 @@ class Screen(Display):
             table.add_column(name, justify="right")
         for level in ALL_LEVELS:
             cells = [cell for cell in tally.cells.values() if cell.level == level]
-            elements = sum(cell.elements for cell in cells)
-            measured = sum(cell.measured for cell in cells)
-            constrained = share(sum(cell.constrained for cell in cells), measured)
+            counts = sum((cell.counts for cell in cells), NOTHING)
             failed = sum(cell.failed for cell in cells)
             table.add_row(
                 level,
                 f"{sum(cell.programs for cell in cells):,}",
-                f"{elements:,}",
-                percent(constrained, measured),
+                f"{counts.elements:,}",
+                percent(share(counts.constrained, counts.measured), counts.measured),
                 f"{failed:,}",
                 style="red" if failed else None,
             )

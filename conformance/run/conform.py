@@ -83,24 +83,12 @@ class Conformance(Run):
 
     def report(self, hello: Hello, options: Options, *, tries: bool) -> Report:
         known, missing = self._known(), self.ledger.missing(hello, self.tally)
-        report = self.tally.report(
-            self.backend,
-            self.options.profile,
-            options,
-            self.clock.seconds,
-            self.failures(hello, tries=tries),
-            known,
-            lost=self.lost,
-            interrupted=self.interrupted,
-            peak=self.peak,
-            untried=not_judged(hello, self.tally),
-            missing=() if options.shard else missing,
-            profile_from=self.profile_from,
-            vocabulary=self.vocabulary,
-        )
+        needed = () if options.shard else missing
+        report = self.tallied(hello, options, known, needed, tries=tries)
         # What one shard lacks another one may have: `uop merge` decides.
         every = dict.fromkeys((*missing, *report.summary.missing))
-        summary = replace(report.summary, missing=tuple(every))
+        untried = not_judged(hello, self.tally)
+        summary = replace(report.summary, missing=tuple(every), untried=untried)
         if summary.open_because and not self.lost:
             summary = replace(summary, open_because=summary.open_because + self._more_time())
         report = replace(report, summary=summary)

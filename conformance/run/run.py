@@ -12,7 +12,7 @@ from uop.conformance.coverage.ledger import Ledger
 from uop.conformance.judging.verdict import Status, Verdict, not_judged
 from uop.conformance.profile.card import Card
 from uop.conformance.protocol.types import Hello
-from uop.conformance.report.model import BackendInfo, Conclusion, Failure, Report
+from uop.conformance.report.model import BackendInfo, Conclusion, Failure, KnownFailure, Report
 from uop.conformance.report.options import Origin
 from uop.conformance.report.tally import Tally
 from uop.conformance.report.terminal import Display
@@ -104,6 +104,8 @@ class Run:
         report = self.report(hello, original, tries=isinstance(pool, Pool))
         summary = replace(
             report.summary,
+            interrupted=self.interrupted,
+            peak_bytes=self.peak,
             again=len(self.again),
             searching=round(self.searching, 3),
             judge_bytes=pool.peak,
@@ -146,6 +148,29 @@ class Run:
         If `tries`, repros are run in a new process.
         """
         raise NotImplementedError
+
+    def tallied(
+        self,
+        hello: Hello,
+        options: Options,
+        known: tuple[KnownFailure, ...] = (),
+        missing: tuple[str, ...] = (),
+        *,
+        tries: bool,
+    ) -> Report:
+        """The report by the totals, with the causes of failures."""
+        return self.tally.report(
+            self.backend,
+            self.options.profile,
+            options,
+            self.clock.seconds,
+            self.failures(hello, tries=tries),
+            known,
+            lost=self.lost,
+            missing=missing,
+            profile_from=self.profile_from,
+            vocabulary=self.vocabulary,
+        )
 
     def note(self, judged: Judged) -> None:
         """Take what a task has shown beside its verdicts."""

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from uop.conformance.judging.compare import Symptom, compare
+from uop.conformance.judging.compare import Counts, Symptom, compare
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.accepted.sets import Sets
 from uop.interpreter.numeric.storage import Array
@@ -28,7 +28,7 @@ def between(lo: list[float], hi: list[float], reference: list[float]) -> Accepte
 
 def test_the_same_bits_are_inside_single_and_constrained() -> None:
     found = compare([only(FLOATS)], [FLOATS.copy()])
-    assert (found.elements, found.single, found.constrained) == (3, 3, 3)
+    assert found.counts == Counts(3, 3, 3, 3)
     assert found.mismatch is None
 
 
@@ -52,7 +52,7 @@ def test_an_unspecified_element_may_be_anything_and_is_not_constrained() -> None
     accepted = Accepted(dtypes.int32, value)
     found = compare([accepted], [np.array([-1, 8], np.int32)])
     assert found.mismatch is None
-    assert (found.elements, found.single, found.constrained) == (2, 1, 1)
+    assert found.counts == Counts(2, 2, 1, 1)
     assert compare([accepted], [np.array([-1, 9], np.int32)]).mismatch is not None
 
 
@@ -61,7 +61,7 @@ def test_max_ulp_is_the_distance_from_the_reference() -> None:
     three_up = one + 3 * np.spacing(one)
     found = compare([between([0.5], [2.0], [1.0])], [np.array([three_up], np.float32)])
     assert found.mismatch is None
-    assert found.max_ulp == 3.0
+    assert found.counts.max_ulp == 3.0
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_all_outputs_are_looked_at_and_the_first_wrong_one_is_named() -> None:
     wrong = FLOATS.copy()
     wrong[2] = 5.0
     found = compare([only(FLOATS), only(FLOATS)], [FLOATS, wrong])
-    assert found.elements == 6
+    assert found.counts.elements == 6
     assert found.mismatch is not None
     assert (found.mismatch.output, found.mismatch.element) == (1, 2)
 

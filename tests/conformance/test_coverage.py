@@ -19,6 +19,7 @@ from uop.conformance.coverage.exercised import RULES, Exercised, exercised
 from uop.conformance.coverage.ledger import Checks, Ledger, ledger_lines
 from uop.conformance.coverage.points import KINDS, Point
 from uop.conformance.coverage.value_classes import BIT, named
+from uop.conformance.judging.compare import Counts
 from uop.conformance.judging.verdict import Status, Verdict
 from uop.conformance.protocol.types import Hello
 from uop.conformance.report.format import as_json
@@ -42,7 +43,7 @@ SCHEMA = json.loads(
 NOTHING = Exercised("", {}, {})
 ID = "op/ADD/float32/edges/0@2"
 SIN = "op/SIN/float32/edges/0@2"
-PASSED = Verdict(ID, Status.PASSED, 1, 10, 9, 10)
+PASSED = Verdict(ID, Status.PASSED, 1, Counts(10, 10, 9, 10))
 HELLO = Hello("some", "1", "", frozenset({"ADD", "SIN"}), frozenset({"float32", "float16"}))
 
 Conform = Callable[..., Report]
@@ -143,7 +144,7 @@ def test_what_was_skipped_or_constrains_nothing_is_no_evidence() -> None:
         skipped = ledger(ID)
         skipped.add(Verdict(ID, Status.SKIPPED, reason="no"), shown)
         assert skipped.points() == {}
-    loose.add(replace(PASSED, constrained=0, single=0), NOTHING)
+    loose.add(replace(PASSED, counts=Counts(10, 10)), NOTHING)
     assert Point("cell", "ADD", "float32") not in loose.points()
 
 
@@ -174,11 +175,11 @@ def tally(*verdicts: Verdict) -> Tally:
         ([PASSED], ["SIN float32: the run ended before"]),
         # Judged, and nothing was demanded of it.
         (
-            [PASSED, replace(PASSED, id=SIN, constrained=0)],
+            [PASSED, replace(PASSED, id=SIN, counts=Counts(10, 10, 9))],
             ["SIN float32: no case that was judged shows it"],
         ),
         # Without elements: its shape and dtype were checked.
-        ([PASSED, replace(PASSED, id=SIN, elements=0, single=0, constrained=0)], []),
+        ([PASSED, replace(PASSED, id=SIN, counts=Counts())], []),
         # Declined: that is one of two.
         ([PASSED, Verdict(SIN, Status.SKIPPED, reason="no SIN")], []),
         (

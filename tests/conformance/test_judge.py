@@ -175,12 +175,12 @@ def test_sets_are_computed_where_a_result_is_not_the_reference(
 
     verdicts = judged(fault, *SINES)
     assert [v.status is Status.PASSED for v in verdicts] == [passes] * len(SINES)
-    assert [v.measured for v in verdicts] == [measured] * len(SINES)
+    assert [v.counts.measured for v in verdicts] == [measured] * len(SINES)
 
 
 def test_the_sets_of_some_cases_are_always_computed() -> None:
     cases = [case(X, k) for k in range(64)]
-    measured = [v.measured for v in judged(lambda _: None, *cases)]
+    measured = [v.counts.measured for v in judged(lambda _: None, *cases)]
     assert measured == [9 * (crc32(str(c.id).encode()) % MEASURED == 0) for c in cases]
     assert 0 < measured.count(9) < 16
 

@@ -148,7 +148,7 @@ def test_what_is_not_shown_under_a_knob_has_its_true_reason(text: str) -> None:
         if point in closed:
             # Programs of nothing but that op.
             edges = [verdict for verdict in showing if "/edges/" in verdict.id]
-            assert all(verdict.single == verdict.elements for verdict in edges)
+            assert all(verdict.counts.single == verdict.counts.elements for verdict in edges)
             assert edges
         else:
             assert all(verdict.status is Status.SKIPPED for verdict in showing), point
