@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uop.conformance.checks import OptionError
-from uop.conformance.judging.elements import Element
+from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.native import check_native
 from uop.conformance.report.format import read_report
 from uop.conformance.report.model import BackendInfo, Failure
@@ -22,7 +22,7 @@ from uop.spec.text.uop_file import parse_file
 
 @dataclass(frozen=True, slots=True)
 class FailingCase:
-    """A case that a backend fails, with its symptom and its wrong elements.
+    """A case that a backend fails, and how.
 
     `is_run_here` is false for a failure that a report states and nobody ran again.
     """
@@ -32,9 +32,7 @@ class FailingCase:
     backend: str
     info: BackendInfo
     suite: str
-    kind: str
-    message: str
-    values: tuple[Element, ...]
+    failure: CaseFailure | Failure
     is_run_here: bool
 
     @property
@@ -56,7 +54,7 @@ class FailingCase:
 
     @property
     def _at(self) -> tuple[int, tuple[int, ...]] | None:
-        return self.values[0].at if self.values else None
+        return self.failure.values[0].at if self.failure.values else None
 
 
 def of_file(path: Path, backend: str, *, native: bool = False) -> FailingCase:
@@ -92,37 +90,16 @@ def of_report(report_path: Path, cause: str, backend: str, *, native: bool = Fal
     if backend:
         check_native([case], native=native)
         return _judged(case, failure.repro, backend)
-    return FailingCase(
-        case,
-        failure.repro,
-        report.options.backend,
-        report.backend,
-        report.suite,
-        failure.kind,
-        failure.message,
-        failure.values,
-        is_run_here=False,
-    )
+    named, info = report.options.backend, report.backend
+    return FailingCase(case, failure.repro, named, info, report.suite, failure, is_run_here=False)
 
 
 def _judged(case: FileCase, path: str, backend: str) -> FailingCase:
     known(backend)
     with started(backend) as session:
         (verdict,) = judge_files([case], session)
-        hello = session.hello
+        info = BackendInfo.of(session.hello)
     if verdict.failure is None:
         why = f" ({verdict.reason})" if verdict.reason else ""
         raise OptionError(f"nothing to report: {path} is {verdict.status}{why} on {backend}")
-    failure = verdict.failure
-    info = BackendInfo.of(hello)
-    return FailingCase(
-        case,
-        path,
-        backend,
-        info,
-        own_version(),
-        failure.symptom.kind,
-        failure.message,
-        failure.values,
-        is_run_here=True,
-    )
+    return FailingCase(case, path, backend, info, own_version(), verdict.failure, is_run_here=True)

@@ -53,11 +53,11 @@ def markdown(failing: FailingCase) -> str:
 
 def title(failing: FailingCase) -> str:
     """One sentence: the ops, the dtypes and what is wrong."""
-    subject = f"{failing.info.identity}: {_subject(failing)}"
-    if not failing.values:
-        said = WORDS.get(failing.kind) or f"is refused: {in_one_line(failing.message)}"
+    subject, failure = f"{failing.info.identity}: {_subject(failing)}", failing.failure
+    if not failure.values:
+        said = WORDS.get(failure.kind) or f"is refused: {in_one_line(failure.message)}"
         return f"{subject} {said}"
-    first = failing.values[0]
+    first = failure.values[0]
     of = f" for {', '.join(first.inputs)}" if first.inputs else ""
     return f"{subject} gives {first.got} instead of {first.accepted}{of}"
 
@@ -93,12 +93,12 @@ def _derivation(failing: FailingCase) -> Derivation | None:
 
 
 def _result(failing: FailingCase, derivation: Derivation | None) -> Iterator[str]:
-    if not failing.values:
-        yield in_one_line(failing.message)
+    if not failing.failure.values:
+        yield in_one_line(failing.failure.message)
     else:
         yield "| element | inputs | got | right |"
         yield "|---|---|---|---|"
-        for e in failing.values:
+        for e in failing.failure.values:
             cells = (e.place, ", ".join(e.inputs) or "see below", e.got, e.accepted)
             yield f"| {' | '.join(cells)} |"
     if failing.case.root is not None:

@@ -68,7 +68,7 @@ def script_of(failing: FailingCase, target: str) -> Script | str:
     shown = in_one_line(run.output)
     if run.wrong is False:
         return f"its Tensor writes another graph, which gives the right value ({shown})"
-    if run.wrong is None and failing.values:
+    if run.wrong is None and failing.failure.values:
         return f"the one by its Tensor ends otherwise ({shown})"
     return Script(text, environment, f"which prints `{shown}` here")
 

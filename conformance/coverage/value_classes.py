@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 
 import numpy as np
 
-from uop.interpreter.numeric.storage import BITS, Array, to_bits
+from uop.interpreter.numeric.storage import BITS, STORED, Array, to_bits
 from uop.spec.dtype import FLOATS, DType, Kind
 
 CLASSES = {
@@ -51,6 +52,11 @@ def classes_in(a: Array, dtype: DType) -> int:
     """
     read = a if dtype.bits <= SMALL else a.reshape(-1)[:MOST]
     return int(np.bitwise_or.reduce(classes_of(read, dtype).reshape(-1), initial=0))
+
+
+def special_in(arrays: Iterable[Array]) -> int:
+    """The special classes of the elements of some arrays, as a bit mask."""
+    return reduce(or_, (classes_in(a, STORED[a.dtype]) for a in arrays), 0) & SPECIAL
 
 
 def classes_of(a: Array, dtype: DType) -> Array:

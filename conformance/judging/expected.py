@@ -54,8 +54,10 @@ def _as_outputs(case: Case, batch: int, results: Callable[[UOp, Batch], Results]
     if source.root.op is not Op.SINK:
         return sets
     by_slot = dict(zip(written_buffers(source.root), sets, strict=True))
-    buffers = written_buffers(case.root)
-    return tuple(by_slot[slot] if slot in by_slot else _anything(buffers[slot]) for slot in buffers)
+    return tuple(
+        by_slot[slot] if slot in by_slot else Accepted(u.dtype, unwritten(u))
+        for slot, u in written_buffers(case.root).items()
+    )
 
 
 def may_end(root: UOp, batches: Sequence[Mapping[int, Array]], profile: Profile) -> bool:
@@ -117,6 +119,7 @@ def written_buffers(root: UOp) -> dict[int, UOp]:
     return {slot_of(u): u for u in sorted(written(root), key=slot_of)}
 
 
-def _anything(buffer: UOp) -> Accepted:
-    value = np.zeros(buffer.shape, np_dtype(buffer.dtype))
-    return Accepted(buffer.dtype, Value(value, None, np.ones(buffer.shape, np.bool_)))
+def unwritten(buffer: UOp) -> Value:
+    """What memory holds that nothing stores to: it may be anything."""
+    zeros = np.zeros(buffer.shape, np_dtype(buffer.dtype))
+    return Value(zeros, None, np.ones(buffer.shape, np.bool_))

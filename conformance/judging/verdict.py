@@ -67,6 +67,11 @@ class CaseFailure:
     again: bool = False
     """Whether it failed only when it was sent again."""
 
+    @property
+    def kind(self) -> str:
+        """The kind of its symptom."""
+        return self.symptom.kind
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

@@ -20,6 +20,7 @@ from uop.compiler.pipeline import lower
 from uop.compiler.stages.rangeify.lower import LOWER
 from uop.compiler.steps import results_of
 from uop.conformance.judging.compare import place_of
+from uop.conformance.judging.expected import unwritten
 from uop.conformance.shrink.reduce import count_of
 from uop.conformance.suite.values import crossed, draw_mixed, draw_special
 from uop.interpreter.accept import accept
@@ -117,10 +118,7 @@ def _known(root: UOp, inputs: Mapping[int, T]) -> dict[int, T]:
 
 def _initial(leaf: UOp, contents: Array | None) -> Value:
     """Memory that no kernel stores to."""
-    if contents is not None:
-        return Value(contents)
-    zeros = np.zeros(leaf.shape, np_dtype(leaf.dtype))
-    return Value(zeros, None, np.ones(leaf.shape, np.bool_))
+    return unwritten(leaf) if contents is None else Value(contents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +201,7 @@ class _Place:
             position = np.unravel_index(element, self.counts)
             pairs = zip(self.names, position, strict=True)
             return ", ".join(f"{name} = {int(k)}" for name, k in pairs)
-        place = f"element {','.join(map(str, np.unravel_index(element, data.shape)))}"
+        place = f"element {place_of(data, element)}"
         return ", ".join(filter(None, [self.at, place if data.shape else ""]))
 
 

@@ -11,11 +11,11 @@ from typing import cast
 
 import numpy as np
 
-from uop.conformance.judging.storage import from_literal
+from uop.conformance.judging.storage import numbered
 from uop.conformance.reference.glossary import table_of
 from uop.conformance.reference.words import Section
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
-from uop.conformance.suite.levels.written import by_file
+from uop.conformance.suite.levels.written import by_file, inputs_of
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import STORED, Array, np_dtype
 from uop.interpreter.rules.codegen import custom
@@ -77,11 +77,9 @@ def gray_code(u: UOp, a: Array) -> Array:
 
 def results_text(result: FullOutput) -> list[str]:
     """The results by number."""
-    if not isinstance(result, dict):
-        result = dict(enumerate(result if isinstance(result, tuple) else (result,)))
     return [
         show_value(f"{k} : {STORED[v.data.dtype].name}[{','.join(map(str, v.data.shape))}] = ", v)
-        for k, v in result.items()
+        for k, v in numbered(result).items()
     ]
 
 
@@ -95,7 +93,7 @@ def example_of(op: Op) -> Example | None:
     for case in cases:
         root = None if case.undefined else case.root
         if root is not None and any(u.op is op for u in root.toposort()):
-            return Example(op, root, {slot: from_literal(a) for slot, a in case.inputs.items()})
+            return Example(op, root, inputs_of(case))
     return None
 
 
@@ -173,7 +171,7 @@ def undefined_example(label: str) -> tuple[str, tuple[UndefinedError, ...]] | No
         return None
     text = print_file(UopFile((replace(case, id=""),)))
     try:
-        evaluate_full(case.root, {k: from_literal(a) for k, a in case.inputs.items()})
+        evaluate_full(case.root, inputs_of(case))
     except UndefinedError as error:
         return text, (error,)
     return text, ()

@@ -486,11 +486,6 @@ class Report:
         return list(map(tuple, of.values()))
 
     @property
-    def fails_by_stale_lines(self) -> bool:
-        """Whether only stale lines fail the run."""
-        return bool(self.stale) and not self.summary.wrong and not self.failures
-
-    @property
     def every(self) -> tuple[Report, ...]:
         """The reports on all backends, this one first."""
         return (self, *(self.others or ()))

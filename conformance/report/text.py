@@ -89,7 +89,7 @@ def verdict_line(report: Report) -> str:
             verb = "has shown no failure" if is_fuzz else "conforms"
             return f"{name} {verb}{early} under the {observed}profile {report.profile}{but}"
         case Conclusion.DOES_NOT:
-            if report.fails_by_stale_lines:
+            if report.stale and not report.summary.wrong and not report.failures:
                 return f"{name} fails: {report.stale[0]}"
             verb = "fails" if is_fuzz else "does not conform"
             return f"{name} {verb}: outside the {observed}profile {report.profile}{early}"

@@ -333,7 +333,7 @@ def one_of_each_op(failed: Iterable[Verdict]) -> list[Verdict]:
     first: dict[tuple[str, ...], Verdict] = {}
     for verdict in sorted(failed, key=_priority):
         id = CaseId.parse(verdict.id)
-        symptom = verdict.failure.symptom.kind if verdict.failure else ""
+        symptom = verdict.failure.kind if verdict.failure else ""
         first.setdefault((id.level, id.op, symptom), verdict)
     return list(first.values())
 

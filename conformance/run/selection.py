@@ -33,19 +33,14 @@ def selected(
     if options.cases:
         ids = [CaseId.parse(id) for id in options.cases]
         return [id if id.level == OWN else group_of(id, vocabulary).id(id.index) for id in ids]
-    return [*(own if options.takes_own else ()), *_of_the_suite(options, vocabulary, hello)]
-
-
-def _of_the_suite(
-    options: Options, vocabulary: Vocabulary | None, hello: Hello | None
-) -> list[CaseId]:
-    return [
+    of_the_suite = (
         group.id(index)
         for group in groups_of(options, vocabulary)
         if not (hello and not_listed(group.id(0), hello))
         for index in range(min(group.count(options.effort), options.examples or 1 << 60))
         if options.with_ops is None or _holds(group, index, options)
-    ]
+    )
+    return [*(own if options.takes_own else ()), *of_the_suite]
 
 
 def _holds(group: AnyGroup, index: int, options: Options) -> bool:
@@ -133,18 +128,18 @@ def in_turns(ids: Iterable[CaseId], seed: int) -> list[CaseId]:
 
 def _spread(cells: Iterable[Cell], seed: int) -> dict[Cell, float]:
     """The place of each cell in a turn, from 0 to 1."""
+
+    def shuffled(cell: Cell) -> bytes:
+        return hashlib.blake2b(f"{seed} {'/'.join(cell)}".encode()).digest()
+
     by_level: dict[str, list[Cell]] = {}
     for cell in cells:
         by_level.setdefault(cell[0], []).append(cell)
     return {
         cell: k / len(own)
         for own in by_level.values()
-        for k, cell in enumerate(sorted(own, key=lambda cell: _shuffled(cell, seed)))
+        for k, cell in enumerate(sorted(own, key=shuffled))
     }
-
-
-def _shuffled(cell: Cell, seed: int) -> bytes:
-    return hashlib.blake2b(f"{seed} {'/'.join(cell)}".encode()).digest()
 
 
 def _rank(id: CaseId) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from operator import or_
 
 import numpy as np
 
-from uop.conformance.coverage.value_classes import SPECIAL, classes_in, classes_of
+from uop.conformance.coverage.value_classes import classes_of, special_in
 from uop.conformance.judging.compare import Symptom
 from uop.conformance.judging.storage import from_literal
 from uop.conformance.judging.verdict import CaseFailure
@@ -143,12 +143,7 @@ def alike(failure: CaseFailure, other: CaseFailure) -> bool:
     """Whether two failures have the same symptom: for wrong results and exceptions its class."""
     if failure.symptom is other.symptom is Symptom.REFUSED:
         return constant_part(failure.message) == constant_part(other.message)
-    return failure.symptom.kind == other.symptom.kind
-
-
-def _akin(kind: str, other: str) -> bool:
-    """Whether two kinds of symptoms may have one cause: equal ones, a refusal and a result."""
-    return kind == other or {kind, other} == {Symptom.REFUSED.kind, Symptom.VALUE.kind}
+    return failure.kind == other.kind
 
 
 def explain(one: Failing, causes: Sequence[Failure], probe: Probe) -> Explained:
@@ -272,12 +267,18 @@ def _active(parts: Sequence[Part], failure: CaseFailure, probe: Probe) -> list[P
     """The parts that fail alike, with their own values and as images."""
     # The images first: these are those of many cases, and most parts are none of a fault.
     images = list(dict.fromkeys(c for part in parts for c in part.images))
-    shown = dict(zip(images, probe(images), strict=True))
+    shown = {c: f.kind for c, f in zip(images, probe(images), strict=True) if f is not None}
+    # A refusal and a wrong result may have one cause.
+    akin = {Symptom.REFUSED.kind, Symptom.VALUE.kind}
     fail = {
         part
         for part in parts
         if not part.images
-        or any((f := shown[c]) and _akin(f.symptom.kind, part.repro.kind) for c in part.images)
+        or any(
+            kind == part.repro.kind or {kind, part.repro.kind} == akin
+            for c in part.images
+            if (kind := shown.get(c)) is not None
+        )
     }
     parts = [p for p in parts if p in fail or (p.is_cut and p.repro.is_inaccurate)]
     own = [part.own for part in parts if part.own is not None]
@@ -296,7 +297,7 @@ def _is_akin(part: Part, found: CaseFailure, failure: CaseFailure) -> bool:
 
     A part that is the whole program must be the repro, but for dtypes and sizes.
     """
-    kinds = {found.symptom.kind, failure.symptom.kind, part.repro.kind}
+    kinds = {found.kind, failure.kind, part.repro.kind}
     if not part.is_cut or kinds != {Symptom.REFUSED.kind, Symptom.VALUE.kind}:
         return False
     roots = part.root, part.repro.program.root
@@ -332,8 +333,7 @@ def special_classes(candidate: Candidate) -> int:
     constants = [u.arg for u in nodes if isinstance(u.arg, ConstArg)]
     arrays = [from_bits(np.array(c.bits, BITS[c.dtype.itemsize]), c.dtype) for c in constants]
     every = (*arrays, *candidate.inputs.values())
-    kinds = ((STORED[a.dtype], a) for a in every if a.dtype != np.bool_)
-    return reduce(or_, (classes_in(a, dtype) for dtype, a in kinds), 0) & SPECIAL
+    return special_in(a for a in every if a.dtype != np.bool_)
 
 
 def _mended(

@@ -29,7 +29,7 @@ from uop.conformance.shrink.reduce import (
 from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
-from uop.spec.args import AxisType, BufferArg, ConstArg, RangeArg, arg_of
+from uop.spec.args import AxisType, BufferArg, RangeArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError, UopError
 from uop.spec.graph import (
@@ -45,6 +45,7 @@ from uop.spec.graph import (
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.kernel.listing import Listing
 from uop.spec.ops.names import Op
+from uop.spec.properties.shape import index_value
 from uop.spec.uop import UOp, const, dims, index_const, param
 from uop.spec.walk import free_params, outside_bodies, rebuild, toposort
 
@@ -234,7 +235,7 @@ def _merged(old: UOp, u: UOp) -> UOp:
     match u:
         case UOp(op=Op.ADD, src=(UOp(op=Op.ADD, src=(x, a)), b)) if u is not old:
             if a.op is b.op is Op.CONST and u.dtype is dtypes.index:
-                return UOp(Op.ADD, x, index_const(number_of(a) + number_of(b)))
+                return UOp(Op.ADD, x, index_const(index_value(a) + index_value(b)))
     return u
 
 
@@ -351,19 +352,14 @@ def _minus(index: UOp, start: int) -> UOp:
     if start == 0:
         return index
     if index.op is Op.CONST:
-        return index_const(number_of(index) - start)
+        return index_const(index_value(index) - start)
     if index.op is Op.ADD:
         for k, s in enumerate(index.src):
             if s.op is Op.CONST:
                 rest = index.src[1 - k]
-                more = number_of(s) - start
+                more = index_value(s) - start
                 return UOp(Op.ADD, rest, index_const(more)) if more else rest
     return UOp(Op.ADD, index, index_const(-start))
-
-
-def number_of(constant: UOp) -> int:
-    """The number of an index constant."""
-    return int(arg_of(constant, ConstArg).value)
 
 
 def simpler_inputs(candidate: Candidate) -> Iterator[Step]:

@@ -6,16 +6,14 @@ do: run one program, and run it again with other data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
-from operator import or_
+from typing import Any
 
 import numpy as np
 
-from uop.conformance.coverage.value_classes import SPECIAL, classes_in, named
-from uop.conformance.protocol.types import IsRight, Outcome, Outputs, Program
+from uop.conformance.coverage.value_classes import named, special_in
+from uop.conformance.protocol.types import Outcome, Outputs, Program
 from uop.conformance.suite.case import Batch, Case, InvalidCase
 from uop.conformance.suite.choices import CountedChoices
 from uop.conformance.suite.generate import case_by_id
@@ -24,7 +22,6 @@ from uop.conformance.suite.values import draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.conformance.workers.transport import Session
 from uop.interpreter.evaluate import evaluate_full
-from uop.interpreter.numeric.storage import STORED
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.graph import slots_of
 from uop.spec.text.program import print_program
@@ -52,17 +49,11 @@ def on_other_data(case: Case) -> Case:
     return replace(case, batches=(*case.batches, Batch(inputs)))
 
 
-def special_in(case: Case) -> int:
-    """The special classes of the inputs of a case, as a bit mask."""
-    arrays = (a for batch in case.batches for a in batch.inputs.values())
-    return reduce(or_, (classes_in(a, STORED[a.dtype]) for a in arrays), 0) & SPECIAL
-
-
 def with_ordinary_data(case: Case) -> Case | None:
     """The program on ordinary data of the same shapes; None where it has no special data, or no
     meaning on others.
     """
-    if not special_in(case):
+    if not _special(case):
         return None
     root, choices = case.root, CountedChoices(0, print_program(case.root))
     data = {
@@ -77,7 +68,11 @@ def with_ordinary_data(case: Case) -> Case | None:
 
 def classes_beside(case: Case, other: Case) -> str:
     """The special classes of the inputs of a case that those of another lack, by name."""
-    return ", ".join(named(special_in(case) & ~special_in(other)))
+    return ", ".join(named(_special(case) & ~_special(other)))
+
+
+def _special(case: Case) -> int:
+    return special_in(a for batch in case.batches for a in batch.inputs.values())
 
 
 class Again:
@@ -87,17 +82,9 @@ class Again:
         self.session = session
         self.hello = replace(session.hello, limits=replace(session.hello.limits, programs=1))
 
-    @property
-    def peak(self) -> int:
-        return self.session.peak
-
-    @property
-    def retried(self) -> int:
-        return self.session.retried
-
-    @property
-    def fired(self) -> Mapping[str, int]:
-        return self.session.fired
+    def __getattr__(self, name: str) -> Any:
+        """All else is of the session."""
+        return getattr(self.session, name)
 
     def submit(self, programs: Sequence[Program]) -> None:
         self.session.submit([replace(p, batches=p.batches[::-1]) for p in programs])
@@ -107,12 +94,3 @@ class Again:
             Outputs(outcome.batches[::-1]) if isinstance(outcome, Outputs) else outcome
             for outcome in self.session.collect()
         ]
-
-    def explain(self, program: Program, is_right: IsRight) -> str:
-        return self.session.explain(program, is_right)
-
-    def expecting_losses(self) -> AbstractContextManager[None]:
-        return self.session.expecting_losses()
-
-    def close(self) -> None:
-        self.session.close()

@@ -75,9 +75,10 @@ def test_a_report_is_about_the_first_wrong_element(tmp_path: Path) -> None:
     path = tmp_path / "repro.uop"
     path.write_text(QUOTIENT)
     found = of_file(path, "mutant:quotients-of-unlike-signs")
-    second = replace(found, values=(Element("output 1[2]", (), "1", "2"),))
+    element = Element("output 1[2]", (), "1", "2")
+    second = replace(found, failure=replace(found.failure, values=(element,)))
     assert (second.output, second.place) == (1, (2,))
-    unknown = replace(found, values=())
+    unknown = replace(found, failure=replace(found.failure, values=()))
     assert (unknown.output, unknown.place) == (0, None)
 
 

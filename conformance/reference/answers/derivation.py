@@ -25,9 +25,8 @@ from uop.spec.extension import in_core_ops
 from uop.spec.graph import inlined, kind_of
 from uop.spec.latitude import KNOBS, STRICT, Profile
 from uop.spec.ops.names import Op
-from uop.spec.text.literal import Line
 from uop.spec.text.profile_text import knob_choices, profile_of
-from uop.spec.text.program import Scope, print_program
+from uop.spec.text.program import lines_by_node
 from uop.spec.uop import UOp
 
 
@@ -212,7 +211,7 @@ def _steps(root: UOp, inputs: Mapping[int, Array], query: Query, flat: int) -> I
     with np.errstate(all="ignore"):
         accepted_of_tensors(root, values, query.profile, accepted.__setitem__)
     needed = _needed(root, accepted, query.output, flat)
-    lines = _lines(root)
+    lines = lines_by_node(root)
     explained: set[Op] = set()
     for u in root.toposort():
         if u not in needed or u not in lines or not needed[u].any():
@@ -231,13 +230,6 @@ def _needed(root: UOp, accepted: Mapping[UOp, Accepted], output: int, flat: int)
     mask = np.zeros(values[target].data.shape, np.bool_)
     mask.reshape(-1)[flat] = True
     return needed_of(target, mask, values)
-
-
-def _lines(root: UOp) -> dict[UOp, str]:
-    scope, lines = Scope(), print_program(root).splitlines()
-    for line in lines:
-        scope.read(Line(line))
-    return {scope.nodes[number]: line for number, line in enumerate(lines)}
 
 
 def _step(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -91,15 +92,7 @@ def _cells(section: Section) -> Iterator[tuple[str, str]]:
 
 def cell(accepted: Accepted, i: int) -> str:
     """The reference, or the accepted set where it also holds another kind of value."""
-    value = accepted.value
-    flat = Value(
-        value.data.reshape(-1),
-        None if value.invalid is None else value.invalid.reshape(-1),
-        None if value.unspecified is None else value.unspecified.reshape(-1),
-        # A table does not show the bits of a NaN.
-        np.ones(value.data.size, np.bool_),
-    )
-    reference = word(flat, i)
+    reference = _word(accepted.value, i)
     if accepted.any.reshape(-1)[i] or accepted.single.reshape(-1)[i]:
         return reference
     lo, hi = (np.asarray(end).reshape(-1)[i] for end in (accepted.lo, accepted.hi))
@@ -218,8 +211,13 @@ def _triples(kinds: Sequence[DType]) -> list[tuple[float | int | bool, ...]]:
 
 
 def _plain(column: Array, i: int) -> str:
-    """An operand, with every NaN as nan."""
-    return word(Value(column, free_nan=np.ones(column.shape, np.bool_)), i)
+    return _word(Value(column), i)
+
+
+def _word(value: Value, i: int) -> str:
+    """An element; a table does not show the bits of a NaN."""
+    free = replace(value, free_nan=np.ones(value.data.shape, np.bool_))
+    return word(free.map(lambda a: a.reshape(-1)), i)
 
 
 def knobs_of(op: Op) -> list[tuple[str, str]]:

@@ -60,21 +60,9 @@ def sinh(x: Tensor) -> Tensor:
     return odd(above_0, x)
 
 
-def cosh(x: Tensor) -> Tensor:
-    return (abs(x) - math.log(2)).exp() + (-abs(x)).exp() * 0.5
-
-
-def asinh(x: Tensor) -> Tensor:
-    return odd(lambda x: log_of_1_plus(x + x * x / ((x * x + 1).sqrt() + 1)), x)
-
-
 def acosh(x: Tensor) -> Tensor:
     t = x - 1
     return log_of_1_plus(t + (t * (t + 2)).sqrt())
-
-
-def atanh(x: Tensor) -> Tensor:
-    return odd(lambda x: log_of_1_plus(x * 2 / (-x + 1)) * 0.5, x)
 
 
 def cos(x: Tensor) -> Tensor:
@@ -94,14 +82,6 @@ def atan(x: Tensor) -> Tensor:
         return inverted.where(-value + math.pi / 2, value)
 
     return odd(above_0, x)
-
-
-def asin(x: Tensor) -> Tensor:
-    return atan(x / ((x + 1) * (-x + 1)).sqrt())
-
-
-def acos(x: Tensor) -> Tensor:
-    return atan(((-x + 1) / (x + 1)).sqrt()) * 2
 
 
 def erf(x: Tensor) -> Tensor:
@@ -127,14 +107,14 @@ UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "Sin": Tensor.sin,
     "Cos": cos,
     "Tan": lambda x: x.sin() / cos(x),
-    "Asin": asin,
-    "Acos": acos,
+    "Asin": lambda x: atan(x / ((x + 1) * (-x + 1)).sqrt()),
+    "Acos": lambda x: atan(((-x + 1) / (x + 1)).sqrt()) * 2,
     "Atan": atan,
     "Sinh": sinh,
-    "Cosh": cosh,
-    "Asinh": asinh,
+    "Cosh": lambda x: (abs(x) - math.log(2)).exp() + (-abs(x)).exp() * 0.5,
+    "Asinh": partial(odd, lambda x: log_of_1_plus(x + x * x / ((x * x + 1).sqrt() + 1))),
     "Acosh": acosh,
-    "Atanh": atanh,
+    "Atanh": partial(odd, lambda x: log_of_1_plus(x * 2 / (-x + 1)) * 0.5),
     "Erf": erf,
 }
 

@@ -58,14 +58,6 @@ class Layer:
         return function(x)
 
 
-def affine(x: Tensor, *, alpha: float = 1.0, beta: float = 0.0) -> Tensor:
-    return x * alpha + beta
-
-
-def scaled_tanh(x: Tensor, *, alpha: float = 1.0, beta: float = 1.0) -> Tensor:
-    return (x * beta).tanh() * alpha
-
-
 FUNCTIONS: Mapping[str, Callable[..., Tensor]] = {
     "relu": Tensor.relu,
     "tanh": Tensor.tanh,
@@ -76,16 +68,23 @@ FUNCTIONS: Mapping[str, Callable[..., Tensor]] = {
     "leakyrelu": activations.leaky_relu,
     "elu": activations.elu,
     "thresholdedrelu": activations.thresholded_relu,
-    "affine": affine,
-    "scaledtanh": scaled_tanh,
+    "affine": lambda x, *, alpha=1.0, beta=0.0: x * alpha + beta,
+    "scaledtanh": lambda x, *, alpha=1.0, beta=1.0: (x * beta).tanh() * alpha,
 }
 """Those of the attributes, by their names in small letters: the case does not matter."""
 
 
 def unrolled(
-    x: Tensor, layer: Layer, lengths: Tensor | None, starts: Sequence[Tensor | None], step: StepOf
+    x: Tensor,
+    layer: Layer,
+    lengths: Tensor | None,
+    starts: Sequence[Tensor | None],
+    step: Callable[[int], NextState],
 ) -> list[Tensor]:
-    """All outputs, and the last state; a sequence that has ended keeps its state and gives 0."""
+    """By the step of each direction all outputs, and the last state.
+
+    A sequence that has ended keeps its state and gives 0.
+    """
     if layer.layout:
         x = x.permute(1, 0, 2)
         starts = [None if s is None else s.permute(1, 0, 2) for s in starts]
@@ -112,10 +111,6 @@ def unrolled(
     if layer.layout:
         return [y.permute(2, 0, 1, 3), *(t.permute(1, 0, 2) for t in last)]
     return [y, *last]
-
-
-StepOf = Callable[[int], NextState]
-"""The step of a direction."""
 
 
 def _rows(tensors: Sequence[Tensor]) -> Tensor:

@@ -23,13 +23,6 @@ def in_groups(results: Sequence[Sequence[Tensor]]) -> list[Tensor]:
     return [t for group in zip(*results, strict=True) for t in group]
 
 
-def at_first(count: Tensor, first: float, later: float | Tensor, like: Tensor) -> Tensor:
-    """One number in the first step, and another one later."""
-    return (count > 0).where(
-        later if isinstance(later, Tensor) else full((), later, like.dtype), first
-    )
-
-
 @rule("Momentum", domain=DOMAIN)
 def momentum(
     rate: Tensor,
@@ -43,7 +36,7 @@ def momentum(
     results = []
     for x, gradient, v in groups(tensors, 3):
         g = x * norm_coefficient + gradient
-        v_new = v * alpha + at_first(count, 1, beta, x) * g
+        v_new = v * alpha + (count > 0).where(full((), beta, x.dtype), 1) * g
         step = g + v_new * alpha if mode == "nesterov" else v_new
         results.append((x - rate * step, v_new))
     return in_groups(results)

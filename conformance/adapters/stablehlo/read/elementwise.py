@@ -13,7 +13,6 @@ from uop.conformance.adapters.stablehlo.read.rules import (
     RULES,
     Call,
     constant,
-    filled,
     positions,
     rule,
 )
@@ -176,7 +175,7 @@ def tanh(x: Tensor) -> Tensor:
 def cosine(x: Tensor) -> Tensor:
     """The sine of pi/2 - |x|, which is accurate where the cosine is small."""
     high = float(np.asarray(math.pi / 2).astype(np_dtype(x.dtype)))
-    return (filled(high, x) - abs(x) + math.cos(high)).sin()
+    return (Tensor(high, x.dtype) - abs(x) + math.cos(high)).sin()
 
 
 def cbrt(x: Tensor) -> Tensor:

@@ -128,11 +128,6 @@ def full(one: Tensor, shape: Sequence[int]) -> Tensor:
     return one.expand(*shape) if shape else one
 
 
-def filled(value: float, like: Tensor) -> Tensor:
-    """A ()-shaped constant of the dtype of a Tensor."""
-    return Tensor(value, like.dtype)
-
-
 def positions(n: int, dtype: DType = dtypes.int64) -> Tensor:
     """0, 1, ..., n-1."""
     return constant(np.arange(n), dtypes.int64).cast(dtype)
