@@ -96,18 +96,13 @@ class Ledger:
     def points(self) -> dict[Point, Checks]:
         """The covered points with their checks."""
         if self._points is None:
-            self._points = self._covered()
+            self._points = {}
+            for point, several in by_point(self.seen).items():
+                # At a closed one an earlier op of the program has several accepted results.
+                if not self._is_closed(point):
+                    self._points[point] = Checks()
+                    self._points[point].add(*several)
         return self._points
-
-    def _covered(self) -> dict[Point, Checks]:
-        result: dict[Point, Checks] = {}
-        for point, several in by_point(self.seen).items():
-            if self._is_closed(point):
-                # An earlier op of the program has several accepted results.
-                continue
-            result[point] = Checks()
-            result[point].add(*several)
-        return result
 
     def expected(self) -> list[Point]:
         """The points that the selected cases can cover, in order."""

@@ -73,28 +73,18 @@ def _max_nan() -> Probe:
         row(1.0, NAN, propagate=NAN, number=1.0),
         row(NAN, -inf, propagate=NAN, number=-inf),
     )
-    return Probe(
-        "max_nan",
-        (
-            *(elementwise(Op.MAX, dtype, *rows) for dtype in WIDE),
-            elementwise(Op.MIN, F32, *rows),
-            *(whole(folded(op), F32, one) for op in (Op.MAX, Op.MIN) for one in rows),
-        ),
-        "max_nan",
-        {"propagate": "propagate", "number": "number"},
-        "either",
-    )
+    witnesses = [
+        *(elementwise(Op.MAX, dtype, *rows) for dtype in WIDE),
+        elementwise(Op.MIN, F32, *rows),
+        *(whole(folded(op), F32, one) for op in (Op.MAX, Op.MIN) for one in rows),
+    ]
+    return _knob("max_nan", {"propagate": "propagate", "number": "number"}, "either", witnesses)
 
 
 def _cmp_nan() -> Probe:
     rows = [row(*ab, ieee=False, decomposed=True) for ab in ((NAN, 1.0), (1.0, NAN), (NAN, NAN))]
-    return Probe(
-        "cmp_nan",
-        tuple(elementwise(op, F32, *rows) for op in (Op.CMPGE, Op.CMPLE)),
-        "cmp_nan",
-        {"ieee": "ieee", "decomposed": "either"},
-        "either",
-    )
+    witnesses = [elementwise(op, F32, *rows) for op in (Op.CMPGE, Op.CMPLE)]
+    return _knob("cmp_nan", {"ieee": "ieee", "decomposed": "either"}, "either", witnesses)
 
 
 def _contract() -> Iterator[Probe]:
@@ -165,8 +155,7 @@ def _fp8_saturate() -> Probe:
         *(elementwise(cast_to(dtypes.fp8e4m3), source, *e4m3) for source in (F32, F16)),
         elementwise(cast_to(dtypes.fp8e5m2), F32, *e5m2),
     ]
-    declares = {"overflows": "false", "saturates": "true"}
-    return Probe("fp8_saturate", tuple(witnesses), "fp8_saturate", declares, "")
+    return _knob("fp8_saturate", {"overflows": "false", "saturates": "true"}, "", witnesses)
 
 
 def _decomposed() -> tuple[Probe, Probe]:
@@ -194,7 +183,7 @@ def _wmma() -> Probe:
         root = UOp(Op.REDUCE, MUL(x, y), arg=ReduceArg(Op.ADD, (1,)))
         inputs = {0: a.reshape(x.shape), 1: b.reshape(y.shape)}
         witnesses.append(Witness(root, inputs, ({"exact": value, "fewer bits": 1.0},)))
-    return _allowed("wmma", "exact", "fewer bits", witnesses)
+    return _knob("wmma", {"exact": "false", "fewer bits": "true"}, "true", witnesses)
 
 
 def _int_div_traps() -> Probe:
@@ -202,7 +191,7 @@ def _int_div_traps() -> Probe:
         replace(elementwise(op, dtypes.int32, row(1, 0)), ended="traps", otherwise="goes on")
         for op in FLOOR_DIVISIONS
     ]
-    return _allowed("int_div_traps", "goes on", "traps", witnesses)
+    return _knob("int_div_traps", {"goes on": "false", "traps": "true"}, "true", witnesses)
 
 
 def _int_div() -> Probe:
@@ -215,7 +204,7 @@ def _int_div() -> Probe:
         elementwise(lambda a: UOp(Op.IDIV, a, two), dtypes.int32, row(-7, floor=-4, trunc=-3)),
         elementwise(lambda a: UOp(Op.MOD, a, four), dtypes.int32, row(-7, floor=1, trunc=-3)),
     ]
-    return Probe("int_div", tuple(witnesses), "int_div", {"floor": "floor", "trunc": "trunc"}, "")
+    return _knob("int_div", {"floor": "floor", "trunc": "trunc"}, "", witnesses)
 
 
 def _excess_precision(dtype: DType, even: float, e: float) -> Probe:
@@ -244,9 +233,7 @@ def _pad_fill() -> Probe:
                 row(3, 5, invalid=10, zero=12),
             ),
         ]
-    return Probe(
-        "pad_fill", tuple(witnesses), "pad_fill", {"invalid": "invalid", "zero": "zero"}, ""
-    )
+    return _knob("pad_fill", {"invalid": "invalid", "zero": "zero"}, "", witnesses)
 
 
 def _algebra() -> Iterator[Probe]:
@@ -266,9 +253,9 @@ def _algebra() -> Iterator[Probe]:
         yield _member("algebra", op.name, "computed", "folded", witnesses)
 
 
-def _allowed(knob: str, strict: str, free: str, witnesses: list[Witness]) -> Probe:
-    """A probe of a bool knob."""
-    return Probe(knob, tuple(witnesses), knob, {strict: "false", free: "true"}, "true")
+def _knob(knob: str, declares: dict[str, str], free: str, witnesses: list[Witness]) -> Probe:
+    """A probe of a knob that is one word."""
+    return Probe(knob, tuple(witnesses), knob, declares, free)
 
 
 def _member(knob: str, member: str, strict: str, free: str, witnesses: list[Witness]) -> Probe:
@@ -292,13 +279,17 @@ def cast_to(dtype: DType) -> Callable[[UOp], UOp]:
 @cache
 def free_points() -> tuple[Probe, ...]:
     """The probes without a knob, in the order of FREE."""
+    first, second = Bits(0x7FC00001), Bits(0x7FC00002)
+    words = {"the_first": first, "the_second": second, "canonical": CANONICAL}
+    zeros = {"plus": 0.0, "minus": -0.0}
+    orders = {"left to right": EVEN, "in pairs": EVEN + 2, "right to left, or wider": EVEN + 4}
     shown = (
         _payload(),
         _copies(),
-        (_two_nans(),),
+        (elementwise(Op.ADD, F32, row(first, second, **words)),),
         _made(),
-        (_zeros(),),
-        (_order(),),
+        (elementwise(Op.MAX, F32, row(0.0, -0.0, **zeros), row(-0.0, 0.0, **zeros)),),
+        (whole(folded(Op.ADD), F32, row(EVEN, 1.0, 1.0, 1.0, **orders)),),
         _shifts(),
         _casts(),
         _divisions(),
@@ -333,15 +324,6 @@ def _chosen(x: UOp) -> UOp:
     return UOp(Op.WHERE, UOp(Op.CMPNE, x, x), x, const(0.0, x.dtype))
 
 
-def _two_nans() -> Witness:
-    first, second = Bits(0x7FC00001), Bits(0x7FC00002)
-    return elementwise(
-        Op.ADD,
-        F32,
-        row(first, second, the_first=first, the_second=second, canonical=CANONICAL),
-    )
-
-
 def _made() -> tuple[Witness, ...]:
     words = {"plus": CANONICAL, "minus": NEGATIVE, "all_ones": ALL_ONES}
     return (
@@ -349,16 +331,6 @@ def _made() -> tuple[Witness, ...]:
         elementwise(Op.MUL, F32, row(inf, 0.0, **words)),
         elementwise(Op.SQRT, F32, row(-1.0, **words)),
     )
-
-
-def _zeros() -> Witness:
-    words = {"plus": 0.0, "minus": -0.0}
-    return elementwise(Op.MAX, F32, row(0.0, -0.0, **words), row(-0.0, 0.0, **words))
-
-
-def _order() -> Witness:
-    words = {"left to right": EVEN, "in pairs": EVEN + 2, "right to left, or wider": EVEN + 4}
-    return whole(folded(Op.ADD), F32, row(EVEN, 1.0, 1.0, 1.0, **words))
 
 
 def _shifts() -> tuple[Witness, ...]:

@@ -75,7 +75,9 @@ def _differing(a: object, b: object) -> tuple[str, str]:
 def joined(reports: Sequence[Report]) -> Report:
     """Join reports of parts of one run."""
     first = reports[0]
-    ledger = _ledger([r.ledger for r in reports if r.ledger is not None])
+    ledgers = [r.ledger for r in reports if r.ledger is not None]
+    baselines = [r.against for r in reports if r.against is not None]
+    strengths = [r.strength for r in reports if r.strength is not None]
     failures = _failures(failure for report in reports for failure in report.failures)
     known = _by_key(reports, "known", "key", _worse)
     missing = _in_all([report.summary.missing for report in reports])
@@ -89,9 +91,9 @@ def joined(reports: Sequence[Report]) -> Report:
         unexplained=tuple(id for report in reports for id in report.unexplained),
         cases=_cases(reports),
         card=next((report.card for report in reports if report.card is not None), None),
-        ledger=ledger,
-        against=_against([r.against for r in reports if r.against is not None]),
-        strength=_strength([r.strength for r in reports if r.strength is not None], len(missing)),
+        ledger=_ledger(ledgers) if ledgers else None,
+        against=_against(baselines) if baselines else None,
+        strength=_strength(strengths, len(missing)) if strengths else None,
         rules=dict(sum((Counter(r.rules or {}) for r in reports), Counter())) or None,
     )
 
@@ -217,10 +219,8 @@ def _cases(reports: Sequence[Report]) -> dict[str, str]:
     return {name: "".join(row) for name, row in sorted(marks.items())}
 
 
-def _ledger(every: Sequence[LedgerSums]) -> LedgerSums | None:
+def _ledger(every: Sequence[LedgerSums]) -> LedgerSums:
     """The points that any shard covered; each shard names all that the run was to cover."""
-    if not every:
-        return None
     evidence: dict[str, Evidence] = {}
     for ledger in every:
         for point, one in ledger.evidence.items():
@@ -249,9 +249,7 @@ def _ledger(every: Sequence[LedgerSums]) -> LedgerSums | None:
     )
 
 
-def _against(every: Sequence[Against]) -> Against | None:
-    if not every:
-        return None
+def _against(every: Sequence[Against]) -> Against:
     return Against(
         every[0].backend,
         sum(one.shared for one in every),
@@ -260,10 +258,6 @@ def _against(every: Sequence[Against]) -> Against | None:
     )
 
 
-def _strength(every: Sequence[Strength], missing: int) -> Strength | None:
-    if not every:
-        return None
-    first = every[0]
-    return replace(
-        first, judged=first.listed - missing, programs=sum(one.programs for one in every)
-    )
+def _strength(every: Sequence[Strength], missing: int) -> Strength:
+    judged, programs = every[0].listed - missing, sum(one.programs for one in every)
+    return replace(every[0], judged=judged, programs=programs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from uop.conformance.judging.compare import NOTHING
 from uop.conformance.judging.verdict import Verdict
@@ -48,28 +48,14 @@ class Lasting(Display):
     """
 
     def __init__(self, display: Display) -> None:
-        self.display = display
         self.refused: OSError | None = None
+        for name in ("started", "progress", "failed", "explored", "finished"):
+            setattr(self, name, partial(self._show, getattr(display, name)))
 
-    def started(self, hello: Hello, options: Options, cases: int | None) -> None:
-        self._show(partial(self.display.started, hello, options, cases))
-
-    def progress(self, tally: Tally, seconds: float) -> None:
-        self._show(partial(self.display.progress, tally, seconds))
-
-    def failed(self, verdict: Verdict) -> None:
-        self._show(partial(self.display.failed, verdict))
-
-    def explored(self, causes: Sequence[Failure], points: int) -> None:
-        self._show(partial(self.display.explored, causes, points))
-
-    def finished(self, report: Report) -> None:
-        self._show(partial(self.display.finished, report))
-
-    def _show(self, show: Callable[[], None]) -> None:
+    def _show(self, show: Callable[..., None], *shown: Any) -> None:
         if self.refused is None:
             try:
-                show()
+                show(*shown)
             except OSError as error:
                 self.refused = error
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -125,17 +126,15 @@ def _finished(u: UOp, said: str, exact: Fraction | None, result: str) -> str:
     return f"{shown}, modulo 2**{u.dtype.bits} as {u.dtype.name}: {result}"
 
 
-def _formula(text: str, of: Callable[..., Fraction | None]) -> Write:
+def _formula(
+    text: str, of: Callable[..., Fraction | None], u: UOp, x: Sequence[Operand], result: str
+) -> str:
     """Write what a function of exact numbers gives; operands but the first stand in brackets."""
-
-    def write(u: UOp, x: Sequence[Operand], result: str) -> str:
-        said = text.format(x[0].text, *(_bracketed(operand.text) for operand in x[1:]))
-        if u.dtype is dtypes.bool and u.op is not Op.MULACC:
-            return f"{said} is {result}"
-        values = [operand.value for operand in x]
-        return _finished(u, said, None if None in values else of(*values), result)
-
-    return write
+    said = text.format(x[0].text, *(_bracketed(operand.text) for operand in x[1:]))
+    if u.dtype is dtypes.bool and u.op is not Op.MULACC:
+        return f"{said} is {result}"
+    values = [operand.value for operand in x]
+    return _finished(u, said, None if None in values else of(*values), result)
 
 
 def _bracketed(text: str) -> str:
@@ -152,64 +151,59 @@ def _neg(u: UOp, x: Sequence[Operand], result: str) -> str:
     return _finished(u, f"-({x[0].text})", exact, result)
 
 
-def _quotient(rounding: str, rounded: Callable[[Fraction], int]) -> Write:
-    def write(u: UOp, x: Sequence[Operand], result: str) -> str:
-        a, b = x[0].value, x[1].value
-        if not a or not b:
-            return f"{x[0].text} / {x[1].text} is {result}"
-        whole = rounded(a / b)
-        wrapped = "" if str(whole) == result else f", modulo 2**{u.dtype.bits}: {result}"
-        said = f"{x[0].text} / {_bracketed(x[1].text)} = {number_text(a / b)}"
-        return f"{said}, {rounding} {whole}{wrapped}"
-
-    return write
-
-
-def _remainder(rounded: Callable[[Fraction], int]) -> Write:
-    def write(u: UOp, x: Sequence[Operand], result: str) -> str:
-        a, b = x[0].value, x[1].value
-        if a is None or not b:
-            return f"{x[0].text} modulo {x[1].text} is {result}"
-        times = _bracketed(str(rounded(a / b)))
-        return _finished(
-            u, f"{x[0].text} - {_bracketed(x[1].text)} * {times}", a - b * rounded(a / b), result
-        )
-
-    return write
+def _quotient(
+    rounding: str, rounded: Callable[[Fraction], int], u: UOp, x: Sequence[Operand], result: str
+) -> str:
+    a, b = x[0].value, x[1].value
+    if not a or not b:
+        return f"{x[0].text} / {x[1].text} is {result}"
+    whole = rounded(a / b)
+    wrapped = "" if str(whole) == result else f", modulo 2**{u.dtype.bits}: {result}"
+    said = f"{x[0].text} / {_bracketed(x[1].text)} = {number_text(a / b)}"
+    return f"{said}, {rounding} {whole}{wrapped}"
 
 
-def _shift(sign: str) -> Write:
-    def write(u: UOp, x: Sequence[Operand], result: str) -> str:
-        a, n = x[0].value, int(x[1].value or 0)
-        if a is None or not 0 <= n < u.dtype.bits:
-            return ""
-        if sign == "<<":
-            return _finished(u, f"{x[0].text} * 2**{n}", a * 2**n, result)
-        said = f"{x[0].text} / 2**{n} = {number_text(a / 2**n)}"
-        return f"{said}, floor {result}"
-
-    return write
+def _remainder(
+    rounded: Callable[[Fraction], int], u: UOp, x: Sequence[Operand], result: str
+) -> str:
+    a, b = x[0].value, x[1].value
+    if a is None or not b:
+        return f"{x[0].text} modulo {x[1].text} is {result}"
+    said = f"{x[0].text} - {_bracketed(x[1].text)} * {_bracketed(str(rounded(a / b)))}"
+    return _finished(u, said, a - b * rounded(a / b), result)
 
 
-def _bits(sign: str) -> Write:
-    def write(u: UOp, x: Sequence[Operand], result: str) -> str:
-        if u.dtype.kind is Kind.BOOL:
-            return f"{x[0].text} {sign} {x[1].text} is {result}"
-        width = u.dtype.bits // 4
-        return f"0x{x[0].bits:0{width}x} {sign} 0x{x[1].bits:0{width}x} is {result}"
-
-    return write
+def _shl(u: UOp, x: Sequence[Operand], result: str) -> str:
+    a, n = x[0].value, int(x[1].value or 0)
+    if a is None or not 0 <= n < u.dtype.bits:
+        return ""
+    return _finished(u, f"{x[0].text} * 2**{n}", a * 2**n, result)
 
 
-def _relation(sign: str) -> Write:
-    return lambda u, x, result: f"{x[0].text} {sign} {x[1].text} is {result}"
+def _shr(u: UOp, x: Sequence[Operand], result: str) -> str:
+    a, n = x[0].value, int(x[1].value or 0)
+    if a is None or not 0 <= n < u.dtype.bits:
+        return ""
+    return f"{x[0].text} / 2**{n} = {number_text(a / 2**n)}, floor {result}"
 
 
-def _named(name: str) -> Write:
-    def write(u: UOp, x: Sequence[Operand], result: str) -> str:
-        return f"{name}({', '.join(operand.text for operand in x)}) is {result}"
+def _relation(sign: str, u: UOp, x: Sequence[Operand], result: str) -> str:
+    return f"{x[0].text} {sign} {x[1].text} is {result}"
 
-    return write
+
+def _bits(sign: str, u: UOp, x: Sequence[Operand], result: str) -> str:
+    if u.dtype.kind is Kind.BOOL:
+        return _relation(sign, u, x, result)
+    width = u.dtype.bits // 4
+    return f"0x{x[0].bits:0{width}x} {sign} 0x{x[1].bits:0{width}x} is {result}"
+
+
+def _named(u: UOp, x: Sequence[Operand], result: str) -> str:
+    return f"{_call(u.op, x)} is {result}"
+
+
+def _call(op: Op, x: Sequence[Operand]) -> str:
+    return f"{op.name.lower()}({', '.join(operand.text for operand in x)})"
 
 
 def _cast(u: UOp, x: Sequence[Operand], result: str) -> str:
@@ -232,7 +226,7 @@ def _bitcast(u: UOp, x: Sequence[Operand], result: str) -> str:
 
 
 def _real(u: UOp, x: Sequence[Operand], result: str) -> str:
-    said = f"{u.op.name.lower()}({', '.join(operand.text for operand in x)})"
+    said = _call(u.op, x)
     values = [operand.value for operand in x]
     if None in values or 0 in values:
         return f"{said} is {result}"
@@ -267,29 +261,29 @@ def _fold(u: UOp, element: int, sets: Accepted, result: str) -> str:
 
 
 WRITERS: dict[Op, Write] = {
-    Op.ADD: _formula("{} + {}", operator.add),
-    Op.SUB: _formula("{} - {}", operator.sub),
-    Op.MUL: _formula("{} * {}", operator.mul),
+    Op.ADD: partial(_formula, "{} + {}", operator.add),
+    Op.SUB: partial(_formula, "{} - {}", operator.sub),
+    Op.MUL: partial(_formula, "{} * {}", operator.mul),
     Op.NEG: _neg,
-    Op.IDIV: _quotient("floor", math.floor),
-    Op.CDIV: _quotient("toward zero", math.trunc),
-    Op.MOD: _remainder(math.floor),
-    Op.CMOD: _remainder(math.trunc),
-    Op.DIV: _formula("{} / {}", lambda a, b: a / b if b else None),
+    Op.IDIV: partial(_quotient, "floor", math.floor),
+    Op.CDIV: partial(_quotient, "toward zero", math.trunc),
+    Op.MOD: partial(_remainder, math.floor),
+    Op.CMOD: partial(_remainder, math.trunc),
+    Op.DIV: partial(_formula, "{} / {}", lambda a, b: a / b if b else None),
     Op.RECIP: _reciprocal,
-    Op.MULACC: _formula("{} * {} + {}", lambda a, b, c: a * b + c),
-    Op.SHL: _shift("<<"),
-    Op.SHR: _shift(">>"),
-    Op.AND: _bits("&"),
-    Op.OR: _bits("|"),
-    Op.XOR: _bits("^"),
-    Op.CMPLT: _relation("<"),
-    Op.CMPGT: _relation(">"),
-    Op.CMPLE: _relation("<="),
-    Op.CMPGE: _relation(">="),
-    Op.CMPEQ: _relation("=="),
-    Op.CMPNE: _relation("!="),
-    **{op: _named(op.name.lower()) for op in (Op.MAX, Op.MIN, Op.NOT, Op.TRUNC)},
+    Op.MULACC: partial(_formula, "{} * {} + {}", lambda a, b, c: a * b + c),
+    Op.SHL: _shl,
+    Op.SHR: _shr,
+    Op.AND: partial(_bits, "&"),
+    Op.OR: partial(_bits, "|"),
+    Op.XOR: partial(_bits, "^"),
+    Op.CMPLT: partial(_relation, "<"),
+    Op.CMPGT: partial(_relation, ">"),
+    Op.CMPLE: partial(_relation, "<="),
+    Op.CMPGE: partial(_relation, ">="),
+    Op.CMPEQ: partial(_relation, "=="),
+    Op.CMPNE: partial(_relation, "!="),
+    **dict.fromkeys((Op.MAX, Op.MIN, Op.NOT, Op.TRUNC), _named),
     Op.WHERE: lambda u, x, result: f"the condition is {x[0].text}: {result}",
     Op.CAST: _cast,
     Op.BITCAST: _bitcast,
