@@ -40,8 +40,6 @@ FACTS = re.compile(
     r"(; (?P<apart>algebra|crash))?\. Wrong on (?P<on>.+)$"
 )
 NAMED = re.compile(r"# of tinygrad [0-9.]+ \(.+\)\. DEV=(?P<environment>\S+) ends with 1[.;].*")
-ENVIRONMENTS = {"PYTHON": "PYTHON", "CL": "CL", "CPU": "CPU", "CPU:X86": "X86"}
-"""The device for each value of DEV that a script names."""
 ORDINARY = "ordinary values"
 
 

@@ -83,16 +83,8 @@ def read_system_script(path: Path) -> SystemScript:
         raise ValueError(
             f"{path}: the first comment does not give title, class, values and version"
         )
-    return SystemScript(
-        path,
-        facts["title"],
-        facts["how"],
-        facts["apart"] or facts["values"],
-        facts["values"] == "ordinary",
-        facts["library"],
-        facts["version"],
-        facts["date"],
-    )
+    title, how, values, *more = facts.group("title", "how", "values", "library", "version", "date")
+    return SystemScript(path, title, how, facts["apart"] or values, values == "ordinary", *more)
 
 
 def system_tables(scripts: Sequence[SystemScript]) -> str:

@@ -160,10 +160,8 @@ def sample(chosen: list[AnyGroup], data: st.DataObject) -> Case | InvalidCase:
 
 def described(judge: Judge, case: Case | InvalidCase, failure: CaseFailure) -> str:
     """The failure, and the program with its data in the form that `uop replay` reads."""
-    is_costly = failure.symptom in COSTLY
-    cause = (
-        unshrunk(case, failure, judge.profile)
-        if is_costly
-        else find_cause(judge, Failing(case, failure))
-    )
+    if failure.symptom in COSTLY:
+        cause = unshrunk(case, failure, judge.profile)
+    else:
+        cause = find_cause(judge, Failing(case, failure))
     return f"{failure.symptom}: {cause.message}\n{cause.text}"

@@ -255,9 +255,7 @@ class Fuzz(Run):
     def _compare(self, deadline: float) -> None:
         """Count the failing cases as known that the baseline does not pass either."""
         if self.baseline is not None:
-            for id in self.baseline.not_only_of_other(list(self.failed), deadline):
-                self.tally.accept(id)
-                del self.failed[id]
+            self.excuse(self.baseline.not_only_of_other(list(self.failed), deadline))
 
     def failures(self, hello: Hello, *, tries: bool) -> tuple[Failure, ...]:
         """The causes; with a baseline those that repeat, with repros that it passes."""
@@ -267,9 +265,7 @@ class Fuzz(Run):
         passing = self.baseline.passing(found)
         whole = [f if f.signature in passing or not f.repeats else self._whole(f) for f in found]
         kept = self.baseline.steady(whole, self.options)
-        for id in self.failed.keys() - {id for f in kept for id in (f.id, *f.cases)}:
-            self.tally.accept(id)
-            del self.failed[id]
+        self.excuse(self.failed.keys() - {id for f in kept for id in (f.id, *f.cases)})
         return kept
 
     def _whole(self, failure: Failure) -> Failure:

@@ -268,7 +268,8 @@ class _Sides:
             for side in (self.before, self.after)
         )
         is_value = self.before.dtype is not dtypes.void
-        slots = (out,) if is_value else tuple(sorted(_written([before, after])))
+        written = {slot for side in (before, after) for slot in written_by(side.src[0])}
+        slots = (out,) if is_value else tuple(sorted(written))
         names = self._names if is_value else ()
         return _Place(before, after, slots, names, tuple(counts), "", True)
 
@@ -360,10 +361,6 @@ def _without_variables(sides: Sequence[UOp]) -> list[UOp]:
     """The graphs with a number for each variable: the middle of its range."""
     new = {u: index_const(_middle(u)) for u in toposort(sides, lambda u: u.src) if is_variable(u)}
     return [side.substitute(new) for side in sides]
-
-
-def _written(programs: Sequence[UOp]) -> set[int]:
-    return {slot for program in programs for slot in written_by(program.src[0])}
 
 
 def _like(leaf: UOp, inputs: Inputs, number: int) -> Array:

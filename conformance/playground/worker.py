@@ -6,14 +6,10 @@ A program of a stranger is data: nothing of it runs as Python, and native code i
 from __future__ import annotations
 
 import json
-import os
 import resource
 import signal
-import sys
 import time
 from dataclasses import dataclass, replace
-from functools import partial
-from types import FrameType
 from typing import get_args
 
 import numpy as np
@@ -42,7 +38,7 @@ from uop.conformance.protocol import wire
 from uop.conformance.protocol.codec import to_json
 from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.workers.forked import PLAYGROUND
-from uop.conformance.workers.processes import Module, adopt, how_it_ended, own_stdout, when_alone
+from uop.conformance.workers.processes import Module, begin, how_it_ended
 from uop.conformance.workers.single import run_on
 from uop.interpreter.footprint import SMALL, at_most
 from uop.interpreter.numeric.storage import Array
@@ -149,10 +145,7 @@ def ask(question: Question) -> str:
 
 def main() -> None:
     """Answer the question on stdin."""
-    out = own_stdout()
-    adopt()
-    signal.signal(signal.SIGTERM, _leave)
-    when_alone(partial(os.kill, os.getpid(), signal.SIGTERM))
+    out = begin()
     load_additions()
     question: Question = wire.read(0, *get_args(Question))
     _limit()
@@ -218,11 +211,6 @@ def _limit() -> None:
     most = psutil.Process().memory_info().vms + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

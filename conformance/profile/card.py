@@ -302,23 +302,21 @@ def _entry(point: Probe, outcomes: dict[Witness, Outcome]) -> Observation | None
         if answer.word:
             shown.setdefault(answer.word, answer)
     lines = tuple(a.line for a in answers)
+    observed, declares = " and ".join(shown) or NEITHER, point.mixed
     if len(shown) < 2:
         declares = "".join(point.declares.get(word, "") for word in shown)
-        observed = "".join(shown) or NEITHER
-        return _with_example(
-            Observation(point.name, point.knob, observed, declares, True, lines), point, answers
-        )
-    observed, conflict, repro = " and ".join(shown), tuple(a.line for a in shown.values())[:2], ""
+    entry = Observation(point.name, point.knob, observed, declares, True, lines)
+    if len(shown) < 2:
+        return _with_example(entry, point, answers)
+    conflict, repro = tuple(a.line for a in shown.values())[:2], ""
     if _may_differ(point, answers):
-        lines = tuple(dict.fromkeys([*conflict, *lines]))
-        return _with_example(
-            Observation(point.name, point.knob, observed, point.mixed, True, lines), point, answers
-        )
+        entry = replace(entry, evidence=tuple(dict.fromkeys([*conflict, *lines])))
+        return _with_example(entry, point, answers)
     if point.knob:
         # The strict answer comes first: the repro is right by the spec.
         first, second = (word for word in point.declares if word in shown)
         repro = _repro(point, first, shown[second].witness)
-    return Observation(point.name, point.knob, observed, point.mixed, False, lines, conflict, repro)
+    return replace(entry, consistent=False, conflict=conflict, repro=repro)
 
 
 def _with_example(entry: Observation, point: Probe, answers: Sequence[_Answer]) -> Observation:

@@ -132,13 +132,11 @@ def _failing(op: str, case: Case, verdict: Verdict, judge: Judge) -> Deviation:
     if verdict.failure is None:
         text = f"{op}: hello lists it, yet run of {verdict.id} says: {verdict.reason}"
         return Deviation(text, (*_program(case.root), _next(judge, case)))
-    # The check of a worker that hangs ends here, and is not to wait for it again.
-    is_hang = verdict.failure.symptom is Symptom.HANG
-    failure = (
-        unshrunk(case, verdict.failure, judge.profile)
-        if is_hang
-        else find_cause(judge, Failing(case, verdict.failure))
-    )
+    if verdict.failure.symptom is Symptom.HANG:
+        # The check ends here, and is not to wait for this worker again.
+        failure = unshrunk(case, verdict.failure, judge.profile)
+    else:
+        failure = find_cause(judge, Failing(case, verdict.failure))
     shrunk = parse_file(failure.text).cases[0]
     assert shrunk.root is not None
     inputs = [(f"input {slot}", _shown(from_literal(a))) for slot, a in shrunk.inputs.items()]
@@ -165,7 +163,7 @@ def _sets_of_inputs(worker: Command, case: Case, results: Checked) -> Iterator[D
         if isinstance(outcome, Problem):
             text = f"{count} equal sets of inputs: {_line(outcome)}"
             results.hung = outcome.kind is ProblemKind.HANG
-        elif any(not _equal(b, outcome.batches[0]) for b in outcome.batches):
+        elif len({tuple(a.tobytes() for a in batch) for batch in outcome.batches}) > 1:
             text = f"{count} equal sets of inputs: expected equal outputs, found different ones"
         else:
             continue
@@ -223,16 +221,15 @@ def _rejecting(worker: Command, program: Program) -> str:
     valid = worker.run(Program("\n".join([*before, last.partition(" : ")[0]])))
     if isinstance(valid, Problem):
         return f"a valid program: {_line(valid)}"
-    for case in _invalid(worker):
-        outcome = worker.run(submission_of(case, worker.hello).program)
-        if isinstance(outcome, Outputs) or outcome.kind is not ProblemKind.INVALID:
-            reply = "valid" if isinstance(outcome, Outputs) else _line(outcome)
-            text = "; ".join(case.text.strip().splitlines())
-            return (
-                f"a program that breaks {case.label}: expected class invalid, found {reply}: {text}"
-            )
+    case = next(_invalid(worker), None)
+    if case is None:
         return ""
-    return ""
+    outcome = worker.run(submission_of(case, worker.hello).program)
+    if isinstance(outcome, Problem) and outcome.kind is ProblemKind.INVALID:
+        return ""
+    reply = "valid" if isinstance(outcome, Outputs) else _line(outcome)
+    text = "; ".join(case.text.strip().splitlines())
+    return f"a program that breaks {case.label}: expected class invalid, found {reply}: {text}"
 
 
 def _wrong_offer(offer: str, worker: Command, program: Program) -> str:
@@ -292,12 +289,6 @@ def _invalid(worker: Command) -> Iterator[InvalidCase]:
         case = group.case(0, 0) if group.counts[0] else None
         if isinstance(case, InvalidCase) and not submission_of(case, worker.hello).reason:
             yield case
-
-
-def _equal(one: tuple[Array, ...], other: tuple[Array, ...]) -> bool:
-    return len(one) == len(other) and all(
-        a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True)
-    )
 
 
 def _program(root: UOp) -> list[tuple[str, str]]:

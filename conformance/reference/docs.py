@@ -26,9 +26,9 @@ from uop.conformance.compare.matrix import MARKS, State
 from uop.conformance.reference.examples import Example
 from uop.conformance.reference.find import Conditions, Words, conditions, find, rule_names, slug
 from uop.conformance.reference.glossary import FINDINGS, LEGEND, chapters, legend, table_of
-from uop.conformance.reference.page import Page, grouped, op_page, page_of, rule_page, words_page
+from uop.conformance.reference.page import Page, op_page, page_of, rule_page, words_page
 from uop.conformance.reference.pictures import PICTURES, cells_svg, pictures
-from uop.conformance.reference.words import Section, field_words
+from uop.conformance.reference.words import Section, field_words, grouped
 from uop.spec.conditions.clauses import OF_ALL_OPS
 from uop.spec.distribution import load_additions
 from uop.spec.documents.decisions import decisions
@@ -396,10 +396,8 @@ def matrix_of(page: str) -> dict[str, Systems]:
 
 def judged_section(systems: Systems) -> Section:
     """What each system does with an op, those that fail first."""
-    by_text: dict[str, list[str]] = {}
-    for name, square in sorted(systems.items(), key=lambda item: not item[1].startswith(FAILS)):
-        by_text.setdefault(_words(square), []).append(name)
-    table = tuple((" ".join(names), text) for text, names in by_text.items())
+    ordered = sorted(systems.items(), key=lambda item: not item[1].startswith(FAILS))
+    table = grouped((_words(square), name) for name, square in ordered)
     return Section("Judged systems", ("system", "with this op"), table)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from uop.conformance.reference import find
 from uop.conformance.reference.answers.specials import (
@@ -27,6 +26,7 @@ from uop.conformance.reference.words import (
     Section,
     decisions_of,
     differences,
+    grouped,
     latitude_words,
     property_words,
     signature,
@@ -43,8 +43,6 @@ from uop.spec.latitude import KNOBS
 from uop.spec.ops.names import Op
 from uop.spec.registry import Clause, Constraint, OpDef
 from uop.spec.text.program import Unbuilt, parse
-
-T = TypeVar("T")
 
 ELSE = {"u": "else no meaning", "n": "else unsupported"}
 """What a program is for which a clause does not hold, by the letter of its label."""
@@ -239,8 +237,8 @@ def _editions(name: str) -> Section:
 def _latitude(declaration: OpDef) -> Section:
     """What is accepted, by dtypes, and why: the problems that the decisions solve."""
     why = (f"{n}: {decisions()[n].problem}" for n in declaration.latitude.decisions)
-    table = tuple(latitude_words(declaration))
-    return Section("Latitude", ("dtypes", "accepted"), table, text="\n\n".join(why))
+    words = latitude_words(declaration)
+    return Section("Latitude", ("dtypes", "accepted"), words, text="\n\n".join(why))
 
 
 def _row_section(of_subject: tuple[Row, ...]) -> Section:
@@ -250,14 +248,6 @@ def _row_section(of_subject: tuple[Row, ...]) -> Section:
     )
     table = tuple((names, *row) for names, row in grouped(documents))
     return Section("In the documents", ("document", "row", "says", "here"), table)
-
-
-def grouped(pairs: Iterable[tuple[T, str]]) -> tuple[tuple[str, T], ...]:
-    """Each value once, behind the names of all that have it."""
-    names: dict[T, list[str]] = {}
-    for value, name in pairs:
-        names.setdefault(value, []).append(name)
-    return tuple((" ".join(of_value), value) for value, of_value in names.items())
 
 
 def _words_about(name: str) -> tuple[tuple[str, str], ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from itertools import zip_longest
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from uop.spec.args import Arg, Device
 from uop.spec.documents.decisions import decisions
@@ -23,6 +23,7 @@ from uop.spec.registry import DECLARATIONS, OpDef
 NONE = "-"
 """Stands in a cell where one of two ops has nothing."""
 PROPERTIES = ("dtype", "shape", "device", "addrspace", "min_max", "axis")
+T = TypeVar("T")
 
 
 def signature(declaration: OpDef) -> str:
@@ -82,13 +83,18 @@ def rule_words(prop: str, declaration: OpDef) -> str:
     return sentence[0].lower() + sentence[1:] if sentence[1:2].islower() else sentence
 
 
-def latitude_words(declaration: OpDef) -> list[tuple[str, str]]:
+def grouped(pairs: Iterable[tuple[T, str]]) -> tuple[tuple[str, T], ...]:
+    """Each value once, behind the names of all that have it."""
+    names: dict[T, list[str]] = {}
+    for value, name in pairs:
+        names.setdefault(value, []).append(name)
+    return tuple((" ".join(of_value), value) for value, of_value in names.items())
+
+
+def latitude_words(declaration: OpDef) -> tuple[tuple[str, str], ...]:
     """The latitude of an op: a sentence, and the dtypes that it holds for."""
     allowed = declaration.dtypes or VALUES
-    by_sentence: dict[str, list[str]] = {}
-    for dtype in allowed:
-        by_sentence.setdefault(_sentence(declaration, dtype), []).append(dtype.name)
-    return [(" ".join(names), sentence) for sentence, names in by_sentence.items()]
+    return grouped((_sentence(declaration, dtype), dtype.name) for dtype in allowed)
 
 
 def _sentence(declaration: OpDef, dtype: DType) -> str:

@@ -254,12 +254,16 @@ class Tally:
         )
 
     def _marks(self) -> dict[str, str]:
+        """The marks of each group, such as `..F s`: one per index, a blank where none was run."""
         marks: dict[str, dict[int, Status]] = {}
         for name, group in self.cases.items():
             for index, status in group.items():
                 key, place = place_of(name, index)
                 marks.setdefault(key, {})[place] = status
-        return {key: _marked(group) for key, group in sorted(marks.items())}
+        return {
+            key: "".join(MARKS[group[k]] if k in group else NOT_RUN for k in range(max(group) + 1))
+            for key, group in sorted(marks.items())
+        }
 
     def _summary(self, fails: bool, lost: str, missing: tuple[str, ...]) -> Summary:
         """Conclude from the totals; `fails` where a run fails whatever its cases say."""
@@ -377,8 +381,3 @@ def declined(by_data: Mapping[str, int], programs: int) -> tuple[str, ...]:
 def unjudged_text(unjudged: Mapping[str, int]) -> str:
     """How many programs are not judged through no fault of the backend, and the main reason."""
     return f"{counted(sum(unjudged.values()), 'program')} not judged: {main_reason(unjudged)}"
-
-
-def _marked(group: Mapping[int, Status]) -> str:
-    """The marks of a group, such as `..F s`: one per index, a blank for a case that was not run."""
-    return "".join(MARKS[group[k]] if k in group else NOT_RUN for k in range(max(group) + 1))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from functools import partial
 from importlib import import_module
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import ModuleType
 
 from uop.conformance.protocol import wire
-from uop.conformance.workers.processes import Workplace, adopt, own_stdout, when_alone
+from uop.conformance.workers.processes import Workplace, begin, ends_already
 from uop.conformance.workers.sessions import start
 from uop.conformance.workers.transport import Allowance
 from uop.interpreter.footprint import SMALL, at_most
@@ -35,10 +32,7 @@ def main(
     edition: str = "",
 ) -> None:
     """Send the hello of the backend, then answer tasks until the run closes the pipe."""
-    out = own_stdout()
-    adopt()
-    signal.signal(signal.SIGTERM, _leave)
-    when_alone(partial(os.kill, os.getpid(), signal.SIGTERM))
+    out = begin()
     allowance = Allowance.within(float(timeout) if timeout else None)
     with (
         suppress(wire.ClosedError),
@@ -49,7 +43,7 @@ def main(
     ):
         # The main thread starts the backend: SIGTERM raises SystemExit there, which ends it.
         loading = meanwhile.submit(_judging)
-        last.callback(_ignore)
+        last.callback(ends_already)
         try:
             place = Workplace(Path(scratch))
             worker = start(backend, place, allowance, Path(log) if log else None)
@@ -57,23 +51,13 @@ def main(
             wire.write(out, wire.refusal(error))
             return
         last.callback(worker.close)
-        last.callback(_ignore)
+        last.callback(ends_already)
         loading.result().answer(worker, backend, profile, int(seed), out, folder, edition)
 
 
 def _judging() -> ModuleType:
     load_additions()
     return import_module(JUDGING)
-
-
-def _leave(signal_number: int, frame: FrameType | None) -> None:
-    _ignore()
-    sys.exit(128 + signal_number)
-
-
-def _ignore() -> None:
-    """Ignore SIGTERM while the process ends already."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

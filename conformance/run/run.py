@@ -248,10 +248,14 @@ class Run:
         if not self.known_failures.covers(cause.signature, ids):
             return False
         self.causes.remove(cause)
+        self.excuse(ids)
+        return True
+
+    def excuse(self, ids: Iterable[str]) -> None:
+        """Count failing cases as known failures."""
         for id in ids:
             self.tally.accept(id)
             del self.failed[id]
-        return True
 
     def _take_profile(self, pool: AnyPool, hello: Hello) -> None:
         """Choose the profile to judge by; an observed one takes probes before the first case.

@@ -8,7 +8,7 @@ finds them, and no program runs on the backend.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from uop.conformance.backends.interpreter import in_order
@@ -38,17 +38,15 @@ def unpromoted(start: Candidate, failure: CaseFailure) -> tuple[int, ...] | None
     if not failure.values or NARROW.isdisjoint(u.dtype for u in start.root.toposort()):
         return None
     with suppress(UopError), at_most(SMALL):
-        right, *promoted = (_outputs(root, start) for root in _with_promotions(start.root))
+        right, *promoted = (
+            in_order(evaluate(root, start.inputs)) for root in _with_promotions(start.root)
+        )
         left = tuple(k for k in wrong if not _gives(k, failure, right, promoted))
         return left if len(left) < len(wrong) else None
     return None
 
 
-def _outputs(root: UOp, start: Candidate) -> Outputs:
-    return in_order(evaluate(root, start.inputs))
-
-
-def _gives(k: int, failure: CaseFailure, right: Outputs, promoted: list[Outputs]) -> bool:
+def _gives(k: int, failure: CaseFailure, right: Outputs, promoted: Sequence[Outputs]) -> bool:
     """Whether one of the promotions gives each value of an output that the failure describes."""
     described = [e for e in failure.values if e.at and e.at[0] == k]
     if not described:

@@ -11,9 +11,11 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
+from types import FrameType
 from typing import IO, TypeVar
 
 import psutil
@@ -131,6 +133,28 @@ def workplace() -> Iterator[Workplace]:
             yield Workplace(Path(folder), mark)
         finally:
             process.communicate()
+
+
+def begin() -> int:
+    """Begin as a process below another one; returns the pipe to that, as `own_stdout` does.
+
+    It ends, by SystemExit in its main thread, on SIGTERM and once the other one has ended.
+    """
+    out = own_stdout()
+    adopt()
+    signal.signal(signal.SIGTERM, _leave)
+    when_alone(partial(os.kill, os.getpid(), signal.SIGTERM))
+    return out
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    ends_already()
+    sys.exit(128 + number)
+
+
+def ends_already() -> None:
+    """Ignore SIGTERM while this process ends."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def own_stdout() -> int:

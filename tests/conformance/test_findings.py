@@ -20,7 +20,6 @@ from uop.compiler.runtime.drivers import DEFAULTS, Driver, embedded, listed
 from uop.compiler.runtime.trials import choose, trial_of
 from uop.conformance.backends.tinygrad_library import TARGETS
 from uop.conformance.finding_runs import (
-    ENVIRONMENTS,
     FindingScript,
     ScriptRun,
     read,
@@ -33,6 +32,8 @@ from uop.conformance.judging.verdict import Status
 from uop.conformance.run.replay import replay
 from uop.spec.errors import UnsupportedError
 
+ENVIRONMENTS = {"PYTHON": "PYTHON", "CL": "CL", "CPU": "CPU", "CPU:X86": "X86"}
+"""The device for each value of DEV that a script names."""
 SCRIPTS = scripts()
 NAMES = [f.name for f in SCRIPTS]
 DRIVERS = sorted((FOLDER / "opencl").glob("[!_]*.py"))

@@ -104,11 +104,11 @@ def of_schemas(opset: int) -> Takes:
     return {name: _of(name, opset) for name in NAMES}
 
 
-def schema_of(name: str, opset: int) -> Any | None:
+def schema_of(name: str, opset: int, domain: str = "") -> Any | None:
     """The schema of an op of ONNX; None if the opset lacks it."""
     defs = onnx().defs
     try:
-        return defs.get_schema(name, opset, "")
+        return defs.get_schema(name, opset, domain)
     except defs.SchemaError:
         return None
 

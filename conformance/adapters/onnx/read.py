@@ -15,6 +15,7 @@ from uop.conformance.adapters.onnx.library import (
     dtype_of,
     element_of,
     onnx,
+    schema_of,
     stored,
 )
 from uop.conformance.adapters.onnx.rules import Body, constant, rule_of
@@ -196,11 +197,9 @@ def function_of(
     """
     if local is not None:
         return local, {**{each.name: each for each in local.attribute_proto}, **attributes}
-    library = onnx()
-    try:
-        schema = library.defs.get_schema(node.op_type, opset, node.domain)
-    except library.defs.SchemaError:
-        raise UnsupportedError("ONNX has no such op, and the model no such function") from None
+    library, schema = onnx(), schema_of(node.op_type, opset, node.domain)
+    if schema is None:
+        raise UnsupportedError("ONNX has no such op, and the model no such function")
     data = None
     if schema.has_function:
         data = schema.get_function_with_opset_version(newest(schema.function_opset_versions, opset))

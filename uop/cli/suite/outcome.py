@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from uop.conformance.checks import OptionError
 from uop.conformance.run import Exit
 
 if TYPE_CHECKING:
@@ -70,6 +71,18 @@ def shown(form: str) -> Iterator[Callable[[], Display]]:
     for one in made:
         if one.refused is not None:
             raise one.refused
+
+
+def finished(report: Report, lines: Iterable[str], **files: Path | None) -> Exit:
+    """Write the files of a report and print lines about it; the exit code of its run."""
+    from uop.conformance.report.files import write_reports
+
+    problems = write_reports(report, **files)
+    for line in lines:
+        click.echo(line)
+    if problems:
+        raise OptionError("\n".join(problems))
+    return exit_code(report)
 
 
 def exit_code(report: Report) -> Exit:

@@ -9,8 +9,8 @@ import click
 from uop.cli.names import BACKEND
 from uop.cli.programs.files import native_option
 from uop.cli.suite.options import report_files
-from uop.cli.suite.outcome import exit_code
-from uop.conformance.checks import OptionError, require_files
+from uop.cli.suite.outcome import finished
+from uop.conformance.checks import require_files
 from uop.conformance.run import Exit
 
 MOST_LINES = 40
@@ -52,28 +52,20 @@ MOST_OF_SUMMARY = 60
 @click.command("merge")
 @click.argument("reports", nargs=-1, required=True, type=click.Path(path_type=Path))
 @report_files
-def merge(
-    reports: tuple[Path, ...], json: Path | None, junit: Path | None, html: Path | None
-) -> int:
+def merge(reports: tuple[Path, ...], **files: Path | None) -> int:
     """Join the reports of the shards of a run.
 
     `uop conform --shard K/N --json FILE` writes them, and `uop fuzz` with the same options;
     `uop fuzz --scheduler` writes them to its store. The verdict and the exit code are those of the
     whole run.
     """
-    from uop.conformance.report.files import write_reports
     from uop.conformance.report.format import read_report
     from uop.conformance.report.merge import merged
     from uop.conformance.report.text import summary
 
-    require_files(json, junit, html)
+    require_files(*files.values())
     report = merged([read_report(path) for path in reports])
-    problems = write_reports(report, json, junit, html)
-    for line in summary(report, MOST_OF_SUMMARY):
-        click.echo(line)
-    if problems:
-        raise OptionError("\n".join(problems))
-    return exit_code(report)
+    return finished(report, summary(report, MOST_OF_SUMMARY), **files)
 
 
 @click.command("report")
