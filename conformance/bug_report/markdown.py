@@ -8,23 +8,18 @@ from dataclasses import replace
 
 from uop.conformance.bug_report.failing import FailingCase
 from uop.conformance.bug_report.tinygrad_script import Script, script_of
-from uop.conformance.coverage.value_classes import classes_in, named
-from uop.conformance.judging.storage import from_literal
+from uop.conformance.coverage.value_classes import named
+from uop.conformance.judging.storage import file_text
 from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.reference.answers.derivation import Derivation, Query, Step, derive
 from uop.conformance.run.commands import uop_command
-from uop.conformance.shrink.reduce import is_computing
-from uop.interpreter.numeric.storage import constant
-from uop.spec.args import ConstArg
-from uop.spec.case import UopFile
+from uop.conformance.shrink.explain import special_classes
+from uop.conformance.shrink.reduce import Candidate, is_computing
+from uop.conformance.suite.levels.written import inputs_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UopError
 from uop.spec.ops.names import CONVERSIONS
-from uop.spec.text.uop_file import print_file
 
-SPECIAL = ("-0", "subnormal", "largest", "inf", "nan", "type min", "type max")
-"""The classes of values that are not ordinary."""
-WITHOUT_ENDS = (dtypes.bool, dtypes.index)
 MOST_OPS = 4
 """A title names at most this many ops."""
 MOST_TEXT = 6000
@@ -103,7 +98,7 @@ def _result(failing: FailingCase, derivation: Derivation | None) -> Iterator[str
             yield f"| {' | '.join(cells)} |"
     if failing.case.root is not None:
         yield ""
-        yield _ordinary(failing)
+        yield _ordinary(Candidate(failing.case.root, inputs_of(failing.case)))
     steps = [] if derivation is None else [step for step in derivation.steps if step.exact]
     if steps:
         yield ""
@@ -123,29 +118,16 @@ def _step_lines(step: Step) -> Iterator[str]:
         yield f"  ({facts['meaning'].rstrip('.')}{by})"
 
 
-def _ordinary(failing: FailingCase) -> str:
-    special = sorted(_special(failing))
+def _ordinary(program: Candidate) -> str:
+    special = sorted(named(special_classes(program)))
     if not special:
         return "Minimal in ordinary values: no input is NaN, infinite, -0, subnormal or at an end."
     return f"Needs special values: {', '.join(special)}."
 
 
-def _special(failing: FailingCase) -> set[str]:
-    """The classes of inputs and constants that are not ordinary."""
-    found: set[str] = set()
-    for data in failing.case.inputs.values():
-        if data.dtype not in WITHOUT_ENDS:
-            found.update(named(classes_in(from_literal(data), data.dtype)))
-    assert failing.case.root is not None
-    for u in failing.case.root.toposort():
-        if isinstance(u.arg, ConstArg) and u.dtype not in WITHOUT_ENDS:
-            found.update(named(classes_in(constant(u.arg.bits, u.dtype), u.dtype)))
-    return found.intersection(SPECIAL)
-
-
 def _program(failing: FailingCase) -> Iterator[str]:
     """The file of the case: program, inputs, accepted results."""
-    text = print_file(UopFile((replace(failing.case, comment=""),)))
+    text = file_text(replace(failing.case, comment=""))
     if len(text) > MOST_TEXT:
         yield f"Of {len(text):,} characters: see the file {failing.path}."
         return

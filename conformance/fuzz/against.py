@@ -42,16 +42,13 @@ class Baseline:
         """Start a backend and choose its profile. BackendError if it does not start, UnfitError if
         its adapter does not fit.
         """
-        pool = Pool.start(replace(options, backend=name).checked())
-        try:
+        with Pool.start(replace(options, backend=name).checked()) as pool:
             hello = pool.hello(1)
             pool.ask(SelfTest()).require_fit()
             profile = profile_of_run(options.profile, hello)
             if profile == OBSERVED:
                 profile = str(pool.ask(Observe(options.skips)).profile)
             yield cls(name, pool, hello, profile)
-        finally:
-            pool.end()
 
     def meet(self, hello: Hello, options: Options) -> Options:
         """The options by which both are judged: programs that both take, this one's profile."""

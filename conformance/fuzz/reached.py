@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from uop.conformance.coverage.exercised import MIN_MAX, RULES, exercised
 from uop.conformance.coverage.value_classes import named
 from uop.conformance.judging.judge import Judge
-from uop.conformance.judging.storage import to_literal
+from uop.conformance.judging.storage import file_text, to_literals
 from uop.conformance.native import is_native
 from uop.conformance.run.tasks import Reaching
 from uop.conformance.suite.case import Case
 from uop.conformance.workers.sessions import started
-from uop.spec.case import FileCase, UopFile
+from uop.spec.case import FileCase
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
-from uop.spec.text.uop_file import print_file
 from uop.spec.uop import UOp
 
 
@@ -93,8 +92,8 @@ def points_of(program: Case) -> frozenset[str]:
 
 def text_of(program: Case) -> str:
     """The text of the file of a program with its first inputs."""
-    inputs = {slot: to_literal(a) for slot, a in program.batches[0].inputs.items()}
-    return print_file(UopFile((FileCase(root=program.root, inputs=inputs),)))
+    inputs = to_literals(program.batches[0].inputs)
+    return file_text(FileCase(root=program.root, inputs=inputs))
 
 
 def is_kept(root: UOp) -> bool:

@@ -60,12 +60,9 @@ def _judged(
     """Judge a few cases on a backend as its run did, in new processes, until a deadline."""
     if not ids:
         return
-    pool = Pool.start(options)
-    try:
+    with Pool.start(options) as pool:
         hello = pool.hello(min(options.workers, len(ids)))
         vocabulary = report.generator.vocabulary or whole()
         pool.ask_all(JudgeBy(report.profile, vocabulary, options.skips))
         for judged in pool.answers(tasks_of(ids, hello.limits.programs), deadline):
             yield from judged.verdicts
-    finally:
-        pool.end()

@@ -13,11 +13,12 @@ from uop.interpreter.evaluate import evaluate_full
 from uop.interpreter.numeric.storage import BITS, STORED, Array, from_bits, np_dtype, to_bits
 from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value
-from uop.spec.case import ElementSet
+from uop.spec.case import ElementSet, FileCase, UopFile
 from uop.spec.dtype import DType, dtypes
 from uop.spec.text import array as literal
 from uop.spec.text.codec import encode_scalar
 from uop.spec.text.literal import print_literal
+from uop.spec.text.uop_file import print_file
 from uop.spec.uop import UOp
 
 
@@ -30,6 +31,16 @@ def to_literal(a: Array) -> literal.Array:
 def from_literal(a: literal.Array) -> Array:
     """Convert the data of a file to an array in storage dtype."""
     return np.frombuffer(a.data, np_dtype(a.dtype)).reshape(a.shape)
+
+
+def to_literals(arrays: Mapping[int, Array]) -> dict[int, literal.Array]:
+    """Convert the inputs of a program, by slot."""
+    return {slot: to_literal(a) for slot, a in arrays.items()}
+
+
+def file_text(case: FileCase) -> str:
+    """The text of a file of one case."""
+    return print_file(UopFile((case,)))
 
 
 def spelled(bits: int, dtype: DType) -> str:

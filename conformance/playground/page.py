@@ -11,14 +11,13 @@ from importlib.resources import files
 from string import Template
 
 from uop.compiler.pipeline import TARGETS
-from uop.conformance.judging.storage import to_literal
+from uop.conformance.judging.storage import file_text, to_literals
 from uop.conformance.playground.shown import Shown
 from uop.conformance.protocol.codec import to_json
 from uop.conformance.reference.examples import example_of
 from uop.conformance.report.html.markup import style_of_pages
-from uop.spec.case import FileCase, UopFile
+from uop.spec.case import FileCase
 from uop.spec.registry import DECLARATIONS
-from uop.spec.text.uop_file import print_file
 
 MOST_TEXT = 64 << 10
 """The most characters of a program that is typed."""
@@ -60,7 +59,7 @@ def served_page(backends: tuple[str, ...]) -> str:
 
 def page_of_file(title: str, case: FileCase, target: str, shown: Shown) -> str:
     """The page that `uop view` writes. A long text is that of the program, without its inputs."""
-    whole = print_file(UopFile((case,)))
+    whole = file_text(case)
     text = whole if len(whole) <= MOST_TEXT else case.text
     return html(Page(title, target, text, shown=shown))
 
@@ -86,8 +85,7 @@ def _examples() -> list[Example]:
     ]
     for op in DECLARATIONS:
         if example := example_of(op):
-            inputs = {slot: to_literal(a) for slot, a in example.inputs.items()}
-            text = print_file(UopFile((FileCase("", example.root, inputs),)))
+            text = file_text(FileCase("", example.root, to_literals(example.inputs)))
             found.append(Example("Ops", op.name, text))
     return found
 

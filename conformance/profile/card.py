@@ -20,14 +20,13 @@ from uop.conformance.suite.vocabulary import NO_SKIPS, Skips
 from uop.conformance.workers.transport import Session
 from uop.interpreter.numeric.storage import Array, np_dtype, to_bits
 from uop.spec.args import ConstArg, ParamArg, ReduceArg
-from uop.spec.case import FileCase, UopFile
+from uop.spec.case import FileCase
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import BackendError
 from uop.spec.latitude import LIBERTIES, Profile
 from uop.spec.ops.names import Op
 from uop.spec.text.expression import OPERATORS
 from uop.spec.text.profile_text import profile_of
-from uop.spec.text.uop_file import print_file
 from uop.spec.uop import UOp
 
 NEITHER = "none of the known answers"
@@ -343,7 +342,7 @@ def _may_differ(point: Probe, answers: Sequence[_Answer]) -> bool:
 def _repro(point: Probe, word: str, witness: Witness) -> str:
     """The witness as a case that expects the answers of `word`."""
     root = witness.root
-    inputs = {slot: storage.to_literal(a) for slot, a in witness.inputs.items()}
+    inputs = storage.to_literals(witness.inputs)
     numbers = [answers[word] for answers in witness.answers if word in answers]
     # A trap has no array, and a matrix product has one answer for all elements.
     whole = len(numbers) == math.prod(root.shape)
@@ -351,7 +350,7 @@ def _repro(point: Probe, word: str, witness: Witness) -> str:
     expect = {} if expected is None else {0: storage.to_literal(expected)}
     comment = f"elsewhere {point.name} is {word}"
     case = FileCase(f"card/{point.name}".replace(" ", "-"), root, inputs, expect, comment=comment)
-    return print_file(UopFile((case,)))
+    return storage.file_text(case)
 
 
 def _read(witness: Witness, outcome: Outcome) -> list[_Answer]:

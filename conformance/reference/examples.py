@@ -11,7 +11,7 @@ from typing import cast
 
 import numpy as np
 
-from uop.conformance.judging.storage import numbered
+from uop.conformance.judging.storage import file_text, numbered
 from uop.conformance.reference.glossary import table_of
 from uop.conformance.reference.words import Section
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
@@ -22,7 +22,7 @@ from uop.interpreter.rules.codegen import custom
 from uop.interpreter.show import show_value
 from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value
-from uop.spec.case import FileCase, UopFile
+from uop.spec.case import FileCase
 from uop.spec.dtype import DType, Kind, dtypes
 from uop.spec.editions import EDITIONS
 from uop.spec.errors import UndefinedError, UnsupportedError
@@ -31,7 +31,7 @@ from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, OpDef
 from uop.spec.text.printer import in_place
 from uop.spec.text.program import print_program
-from uop.spec.text.uop_file import parse_file, print_file
+from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp, param
 
 UNDEFINED_CASES = ("undefined", "op", "kernel")
@@ -169,7 +169,7 @@ def undefined_example(label: str) -> tuple[str, tuple[UndefinedError, ...]] | No
     case, *_ = undefined_cases().get(label, [None])
     if case is None or case.root is None:
         return None
-    text = print_file(UopFile((replace(case, id=""),)))
+    text = file_text(replace(case, id=""))
     try:
         evaluate_full(case.root, inputs_of(case))
     except UndefinedError as error:

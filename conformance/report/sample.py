@@ -96,20 +96,18 @@ def _verdicts(ids: Sequence[str], options: Options) -> tuple[dict[str, Verdict],
     """Judge cases. Returns the verdicts, and why some are missing."""
     verdicts: dict[str, Verdict] = {}
     tasks = (Judge(tuple(ids[k : k + CHUNK])) for k in range(0, len(ids), CHUNK))
-    pool = Pool.start(options)
     try:
-        pool.hello(options.workers)
-        pool.ask(SelfTest()).require_fit()
-        if options.vocabulary is not None:
-            pool.ask_all(JudgeBy(options.profile, options.vocabulary))
-        for judged in pool.answers(tasks):
-            verdicts |= {verdict.id: verdict for verdict in judged.verdicts}
+        with Pool.start(options) as pool:
+            pool.hello(options.workers)
+            pool.ask(SelfTest()).require_fit()
+            if options.vocabulary is not None:
+                pool.ask_all(JudgeBy(options.profile, options.vocabulary))
+            for judged in pool.answers(tasks):
+                verdicts |= {verdict.id: verdict for verdict in judged.verdicts}
     except (BackendError, PassError) as error:
         if not verdicts:
             raise
         return verdicts, str(error)
-    finally:
-        pool.end()
     return verdicts, ""
 
 

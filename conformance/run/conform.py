@@ -318,8 +318,7 @@ def _all_started(every: Sequence[Options]) -> Iterator[tuple[dict[Options, Pool]
     missing: list[str] = []
     with ExitStack() as last:
         for one in every:
-            pool = Pool.start(one)
-            last.callback(pool.end)
+            pool = last.enter_context(Pool.start(one))
             try:
                 pool.hello(1)
             except (BackendError, UnsupportedError) as error:

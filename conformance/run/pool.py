@@ -153,6 +153,12 @@ class Pool:
             pool._fill()
         return pool
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
     def hello(self, processes: int) -> Hello:
         """Start the other processes; returns the hello. BackendError where it does not start."""
         if self.backend_hello is None:

@@ -23,8 +23,7 @@ from uop.conformance.shrink.explain import alike, special_classes
 from uop.conformance.shrink.pattern import converted
 from uop.conformance.shrink.probe import LEAST_WORK, verdicts, work_of
 from uop.conformance.shrink.promotion import NARROW, unpromoted
-from uop.conformance.shrink.reduce import Candidate, cut, interpreted, with_used_inputs
-from uop.interpreter.inputs import bind_inputs
+from uop.conformance.shrink.reduce import Candidate, cut, interpreted, valid, with_used_inputs
 from uop.interpreter.numeric.storage import Array, constant, to_bits
 from uop.spec.args import BufferArg, ConstArg, DTypeArg, FlipArg, ReduceArg, arg_of
 from uop.spec.dtype import INTS, VALUES, DType, dtypes
@@ -100,9 +99,7 @@ def conditions(judge: Judge, repro: Candidate, failure: CaseFailure) -> When:
 def _valid(neighbours: Iterable[Neighbour]) -> Iterator[tuple[Neighbour, Candidate]]:
     for one in neighbours:
         with suppress(UopError, OverflowError):
-            program = one.make()
-            bind_inputs(program.root, program.inputs)
-            yield one, program
+            yield one, valid(one.make())
 
 
 def _lacking_one_thing(repro: Candidate) -> Iterator[Neighbour]:

@@ -26,7 +26,6 @@ import numpy as np
 
 from uop.conformance.coverage.value_classes import classes_of, special_in
 from uop.conformance.judging.compare import Symptom
-from uop.conformance.judging.storage import from_literal
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.report.model import PROMOTED, Failure
 from uop.conformance.shrink.pattern import Match, is_shape, matches, transplanted
@@ -39,11 +38,12 @@ from uop.conformance.shrink.reduce import (
     interpreted,
     is_computing,
     read_alone,
+    valid,
     with_used_inputs,
 )
 from uop.conformance.shrink.signature import constant_part
 from uop.conformance.suite.case import Case, InvalidCase
-from uop.interpreter.inputs import bind_inputs
+from uop.conformance.suite.levels.written import inputs_of
 from uop.interpreter.numeric.storage import BITS, STORED, Array, from_bits
 from uop.spec.args import ConstArg
 from uop.spec.dtype import DType
@@ -364,7 +364,7 @@ def _program_of(text: str) -> Candidate | None:
     *_, case = parse_file(text).cases
     if case.root is None:
         return None
-    return Candidate(case.root, {slot: from_literal(a) for slot, a in case.inputs.items()})
+    return Candidate(case.root, inputs_of(case))
 
 
 def _parts(start: Candidate, repro: Repro) -> Iterator[Part]:
@@ -394,7 +394,7 @@ def _parts(start: Candidate, repro: Repro) -> Iterator[Part]:
         else:
             values = _values(start) if values is None else values
             with suppress(UopError):
-                own = _valid(cut(replace(start, root=root), values, leaves))
+                own = valid(cut(replace(start, root=root), values, leaves))
                 if _may_show(repro, own):
                     yield Part(repro, root, own, images)
 
@@ -442,9 +442,4 @@ def _is_changed(match: Match) -> bool:
 def _images(repro: Candidate, match: Match) -> Iterator[Candidate]:
     with suppress(UopError):
         for image in transplanted(repro, match):
-            yield _valid(image)
-
-
-def _valid(candidate: Candidate) -> Candidate:
-    bind_inputs(candidate.root, candidate.inputs)
-    return candidate
+            yield valid(image)

@@ -15,11 +15,11 @@ from uop.conformance.backends.interpreter import in_order
 from uop.conformance.judging.elements import Outputs
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.shrink.reduce import Candidate, decomposed
+from uop.conformance.suite.levels.nodes import cast
 from uop.interpreter.accepted.order import same_bits
 from uop.interpreter.evaluate import evaluate
 from uop.interpreter.footprint import SMALL, at_most
-from uop.spec.args import DTypeArg
-from uop.spec.dtype import INTS, DType, dtypes
+from uop.spec.dtype import INTS, dtypes
 from uop.spec.errors import UopError
 from uop.spec.graph import inlined, kind_of
 from uop.spec.ops.names import CONVERSIONS, Op
@@ -75,19 +75,15 @@ def _promoted(order: list[UOp], kept: set[UOp]) -> UOp:
     def read(s: UOp) -> UOp:
         if s.dtype not in NARROW:
             return narrow[s]
-        return wide[s] if s in wide and s in kept else _cast(narrow[s], dtypes.int32)
+        return wide[s] if s in wide and s in kept else cast(narrow[s], dtypes.int32)
 
     for u in order:
         computes = u.declaration.is_elementwise and u.op not in CONVERSIONS
         # A loop reads a view by its indices, in the expression of what it moves.
         if u.dtype in NARROW and (computes or (u.declaration.is_view and u.src[0] in wide)):
             wide[u] = u.with_src([read(s) for s in u.src])
-            narrow[u] = _cast(wide[u], u.dtype)
+            narrow[u] = cast(wide[u], u.dtype)
         else:
             reads = computes or u.op is Op.CAST
             narrow[u] = u.with_src([read(s) if reads else narrow[s] for s in u.src])
     return narrow[order[-1]]
-
-
-def _cast(u: UOp, dtype: DType) -> UOp:
-    return UOp(Op.CAST, u, arg=DTypeArg(dtype))

@@ -458,8 +458,13 @@ def _built(steps: Iterable[Step]) -> Iterator[Candidate]:
     for step in steps:
         with suppress(UopError):
             if (candidate := step()) is not None:
-                bind_inputs(candidate.root, candidate.inputs)
-                yield candidate
+                yield valid(candidate)
+
+
+def valid(candidate: Candidate) -> Candidate:
+    """A candidate; UopError where it is no program on its inputs."""
+    bind_inputs(candidate.root, candidate.inputs)
+    return candidate
 
 
 def size_of(candidate: Candidate) -> tuple[int, ...]:

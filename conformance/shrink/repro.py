@@ -24,11 +24,8 @@ from uop.conformance.shrink.reduce import (
 )
 from uop.conformance.shrink.writing import unshrunk, written
 from uop.conformance.suite.case import Batch, Case, CaseId, InvalidCase
-from uop.conformance.suite.choices import CountedChoices
-from uop.conformance.suite.levels.graph.pairs import fitting_data
-from uop.conformance.suite.values import draw_ordinary
-from uop.spec.graph import ProgramKind, kind_of, slots_of
-from uop.spec.text.program import print_program
+from uop.conformance.workers.again import ordinary_data
+from uop.spec.graph import ProgramKind, kind_of
 
 DRAWS = 64
 """The values that are tried for each input."""
@@ -85,15 +82,9 @@ def in_ordinary_values(judge: Judge, found: Found, probe: Probe) -> Found:
     """
     program, failure = found
     root = program.root
-    slots = slots_of(root)
     if kind_of(root).calls_kernels or failure.element is None or not special_classes(program):
         return found
-    choices = CountedChoices(0, print_program(root))
-    drawn = (
-        {slot: fitting_data(u, root, choices, draw_ordinary) for slot, u in slots.items()}
-        for _ in range(DRAWS)
-    )
-    batches = tuple(Batch(inputs) for inputs in drawn)
+    batches = tuple(map(Batch, ordinary_data(root, DRAWS)))
     case = Case(CaseId("reduce", "MIXED", "MIXED", "ordinary", 0), root, batches)
     (verdict,) = judge.judge([case])
     if verdict.failure is None:

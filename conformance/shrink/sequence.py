@@ -13,7 +13,7 @@ from pathlib import Path
 
 from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.lowering import submission_of
-from uop.conformance.judging.storage import to_literal
+from uop.conformance.judging.storage import file_text, to_literals
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.report.model import Failure
 from uop.conformance.shrink.reduce import Candidate
@@ -21,10 +21,9 @@ from uop.conformance.shrink.writing import written
 from uop.conformance.suite.case import Case, CaseId
 from uop.conformance.suite.own_cases import AnyCase, suite_case
 from uop.conformance.workers.sessions import started
-from uop.spec.case import FileCase, UopFile
+from uop.spec.case import FileCase
 from uop.spec.errors import UopError
 from uop.spec.latitude import Profile
-from uop.spec.text.uop_file import print_file
 
 MOST_SEQUENCES = 5
 """Of the first failures those that pass alone are tried with all that ran before them, the others
@@ -96,7 +95,7 @@ class Sequences:
         made = _case_of(file)
         candidate = Candidate(made.root, made.batches[0].inputs)
         shown = written(CaseId.parse(cause.id), candidate, failure, self.profile)
-        text = "\n".join([*(print_file(UopFile((step,))) for step in steps), shown.text])
+        text = "\n".join([*map(file_text, steps), shown.text])
         ids = tuple(dict.fromkeys(step.id.rpartition("#")[0] for step in steps))
         # The case as it was may fail alone, where what it was shrunk to passes.
         found = replace(cause, repeats=not ids, anew=cause.anew if ids else "")
@@ -168,5 +167,5 @@ def _files_of(case: AnyCase, profile: Profile) -> Iterator[FileCase]:
         return
     runs = [(program.root, batch) for program in case.programs for batch in program.batches]
     for number, (root, batch) in enumerate(runs):
-        data = {slot: to_literal(a) for slot, a in batch.inputs.items()}
+        data = to_literals(batch.inputs)
         yield FileCase(f"{case.id}#{number}", root, data, profile=profile)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from uop.conformance.judging.expected import accepted_on, written_buffers
-from uop.conformance.judging.storage import element_sets, output_keys, to_literal
+from uop.conformance.judging.storage import element_sets, file_text, output_keys, to_literals
 from uop.conformance.judging.verdict import CaseFailure
 from uop.conformance.report.model import Failure
 from uop.conformance.shrink.explain import special_classes
@@ -15,11 +15,10 @@ from uop.conformance.shrink.signature import signature_of
 from uop.conformance.suite.case import Case, CaseId, InvalidCase
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted
-from uop.spec.case import FileCase, UopFile
+from uop.spec.case import FileCase
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UndefinedError
 from uop.spec.latitude import Profile
-from uop.spec.text.uop_file import print_file
 
 
 def unshrunk(case: Case | InvalidCase, failure: CaseFailure, profile: Profile) -> Failure:
@@ -57,12 +56,12 @@ def written(
     case = FileCase(
         str(id),
         root,
-        {slot: to_literal(a) for slot, a in inputs.items()},
+        to_literals(inputs),
         accept={key: element_sets(a) for key, a in zip(keys, accepted, strict=True)},
         profile=profile,
         comment=failure.message,
     )
-    cause = _failure(Case(id, root, ()), failure, print_file(UopFile((case,))))
+    cause = _failure(Case(id, root, ()), failure, file_text(case))
     return replace(cause, ordinary=not special_classes(candidate))
 
 

@@ -22,9 +22,11 @@ from uop.conformance.suite.values import draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.conformance.workers.transport import Session
 from uop.interpreter.evaluate import evaluate_full
+from uop.interpreter.numeric.storage import Array
 from uop.spec.errors import UndefinedError, UnsupportedError
 from uop.spec.graph import slots_of
 from uop.spec.text.program import print_program
+from uop.spec.uop import UOp
 
 
 def case_to_send(id: str, seed: int, vocabulary: Vocabulary, *, again: bool) -> Case | InvalidCase:
@@ -55,15 +57,21 @@ def with_ordinary_data(case: Case) -> Case | None:
     """
     if not _special(case):
         return None
-    root, choices = case.root, CountedChoices(0, print_program(case.root))
-    data = {
-        slot: fitting_data(u, root, choices, draw_ordinary) for slot, u in slots_of(root).items()
-    }
+    (data,) = ordinary_data(case.root, 1)
     try:
-        evaluate_full(root, data)
+        evaluate_full(case.root, data)
     except (UndefinedError, UnsupportedError):
         return None
-    return Case(case.id, root, (Batch(data),))
+    return Case(case.id, case.root, (Batch(data),))
+
+
+def ordinary_data(root: UOp, count: int) -> list[dict[int, Array]]:
+    """Batches of ordinary values for a program, each time the same."""
+    choices, inputs = CountedChoices(0, print_program(root)), slots_of(root).items()
+    return [
+        {slot: fitting_data(u, root, choices, draw_ordinary) for slot, u in inputs}
+        for _ in range(count)
+    ]
 
 
 def classes_beside(case: Case, other: Case) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from uop.conformance.judging.storage import from_literal
 from uop.conformance.reference.words import latitude_words, signature
 from uop.conformance.report.format import first_failed
 from uop.conformance.report.html.markup import (
@@ -22,6 +21,7 @@ from uop.conformance.report.html.page_cells import anchor
 from uop.conformance.report.model import Failure, Report
 from uop.conformance.report.text import explained
 from uop.conformance.run.commands import repro_command
+from uop.conformance.suite.levels.written import inputs_of
 from uop.interpreter.show import show
 from uop.spec.case import FileCase
 from uop.spec.errors import UopError
@@ -189,7 +189,7 @@ def _picture(case: FileCase | None) -> Html:
 
 def _notes(case: FileCase, root: UOp) -> Mapping[UOp, str]:
     try:
-        return show(root, {slot: from_literal(a) for slot, a in case.inputs.items()}).notes
+        return show(root, inputs_of(case)).notes
     except UopError:
         return {}
 

@@ -204,8 +204,7 @@ def on_this_machine(
     from uop.conformance.run.pool import Pool
 
     with ExitStack() as last:
-        pool = Pool.start(options.checked())
-        last.callback(pool.end)
+        pool = last.enter_context(Pool.start(options.checked()))
         # Imported late: it takes as long to load as a backend takes to start.
         from uop.conformance.fuzz.against import Baseline
         from uop.conformance.fuzz.fuzz import fuzz

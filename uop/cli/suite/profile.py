@@ -109,8 +109,5 @@ def observed(backend: str, timeout: float | None) -> tuple[Hello, Card]:
     from uop.conformance.workers.sessions import known
 
     known(backend)
-    pool = Pool.start(Options(backend, timeout=timeout))
-    try:
+    with Pool.start(Options(backend, timeout=timeout)) as pool:
         return pool.hello(1), pool.ask(Observe())
-    finally:
-        pool.end()

@@ -12,6 +12,7 @@ import numpy as np
 from uop.conformance.adapters.stablehlo.read.rules import (
     RULES,
     Call,
+    Rule,
     constant,
     positions,
     rule,
@@ -40,11 +41,6 @@ def _composed(apply: Callable[..., Tensor], call: Call) -> Tensor:
     return apply(*call.inputs)
 
 
-@rule("divide")
-def divide(call: Call) -> Tensor:
-    return Tensor.of(Op.DIV if call.dtype.is_float else Op.CDIV, *call.inputs)
-
-
 @rule("remainder")
 def remainder(call: Call) -> Tensor:
     if call.dtype.is_float:
@@ -62,11 +58,6 @@ def compare(call: Call) -> Tensor:
         attributes["comparison_direction"]
     ).value
     return Tensor.of({name: op for op, name in DIRECTIONS.items()}[direction], a, b)
-
-
-@rule("convert")
-def convert(call: Call) -> Tensor:
-    return call.inputs[0].cast(call.dtype)
 
 
 @rule("bitcast_convert")
@@ -125,16 +116,6 @@ def _shifted(x: Tensor) -> Tensor:
     return bits.reshape(*x.shape, 1) >> positions(x.dtype.bits, bits.dtype)
 
 
-@rule("optimization_barrier")
-def optimization_barrier(call: Call) -> list[Tensor]:
-    return [*call.inputs]
-
-
-@rule("get_dimension_size")
-def get_dimension_size(call: Call) -> Tensor:
-    return Tensor(call.inputs[0].shape[call.number("dimension")], call.dtype)
-
-
 @rule("if", "case")
 def choose(call: Call) -> list[Tensor]:
     """All branches are computed: they have no effects. The last one is for any other index."""
@@ -183,6 +164,15 @@ def cbrt(x: Tensor) -> Tensor:
     return (x < 0).where(-size, (x > 0).where(size, x))
 
 
+PLACED: dict[str, Rule] = {
+    "convert": lambda call: call.inputs[0].cast(call.dtype),
+    "divide": lambda call: Tensor.of(Op.DIV if call.dtype.is_float else Op.CDIV, *call.inputs),
+    "get_dimension_size": lambda call: Tensor(
+        call.inputs[0].shape[call.number("dimension")], call.dtype
+    ),
+    "optimization_barrier": lambda call: [*call.inputs],
+}
+"""What depends on the attributes or the type of an op, in one expression."""
 FLOATS: dict[str, Callable[..., Tensor]] = {
     "cbrt": cbrt,
     "ceil": ceil,
@@ -209,10 +199,11 @@ PLAIN: dict[str, Callable[..., Tensor]] = {
     "sign": sign_of,
 }
 """Compositions of ops on any dtype."""
-# The rules above and PLAIN come before the plain image of an op.
+# The rules above, PLACED and PLAIN come before the plain image of an op.
 RULES.update(
     {
         **{name: partial(_same, op) for op, name in SAME.items() if name not in RULES},
+        **PLACED,
         **{name: partial(_composed, partial(in_float32, apply)) for name, apply in FLOATS.items()},
         **{name: partial(_composed, apply) for name, apply in PLAIN.items()},
     }

@@ -36,19 +36,9 @@ def broadcast_in_dim(call: Call) -> Tensor:
     return wide.expand(shape)
 
 
-@rule("reshape")
-def reshape(call: Call) -> Tensor:
-    return call.inputs[0].reshape(call.shape)
-
-
-@rule("transpose")
-def transpose(call: Call) -> Tensor:
-    return call.inputs[0].permute(call.ints("permutation"))
-
-
-@rule("reverse")
-def reverse(call: Call) -> Tensor:
-    return call.inputs[0].flip(call.ints("dimensions"))
+rule("reshape")(lambda call: call.inputs[0].reshape(call.shape))
+rule("transpose")(lambda call: call.inputs[0].permute(call.ints("permutation")))
+rule("reverse")(lambda call: call.inputs[0].flip(call.ints("dimensions")))
 
 
 @rule("slice")
