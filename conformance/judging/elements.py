@@ -54,15 +54,13 @@ class Element:
     def value_in(self, outputs: Outputs) -> str:
         """What stands at its place in other outputs of the same program; empty without one."""
         position, indices = self.at or (len(outputs), ())
-        if position >= len(outputs) or not _is_in(indices, outputs[position].shape):
+        if position >= len(outputs):
             return ""
         output = outputs[position]
+        if len(indices) != output.ndim or not all(map(int.__lt__, indices, output.shape)):
+            return ""
         flat = int(np.ravel_multi_index(indices, output.shape)) if indices else 0
         return element_text(STORED[output.dtype], output, flat)
-
-
-def _is_in(indices: Sequence[int], shape: Sequence[int]) -> bool:
-    return len(indices) == len(shape) and all(map(int.__lt__, indices, shape))
 
 
 @dataclass(frozen=True, slots=True)

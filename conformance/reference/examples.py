@@ -177,26 +177,20 @@ def undefined_example(label: str) -> tuple[str, tuple[UndefinedError, ...]] | No
     return text, ()
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A program of an edition, and the core program that it is parsed to."""
-
-    text: str
-    core: str
-
-
 @cache
-def readings(edition: str) -> Mapping[str, Reading]:
-    """For each word of an edition the shortest program here that contains it."""
+def readings(edition: str) -> Mapping[str, tuple[str, str]]:
+    """For each word of an edition the shortest program here that contains it, and what that is
+    parsed to, a program in the core.
+    """
     programs = table_of("readings").get(edition, [])
     texts = [f"edition {edition}\n{program}" for program in programs]
     for example in filter(None, map(example_of, DECLARATIONS)):
         with suppress(UnsupportedError):
             texts.append(EDITIONS[edition].print(example.root))
-    by_word: dict[str, Reading] = {}
+    by_word: dict[str, tuple[str, str]] = {}
     for text in sorted(texts, key=len):
         words = {line.split()[2] for line in text.splitlines()[1:]}
         if not words <= by_word.keys():
             core = print_program(EDITIONS[edition].parse(text))
-            by_word |= {word: Reading(text, core) for word in words - by_word.keys()}
+            by_word |= dict.fromkeys(words - by_word.keys(), (text, core))
     return by_word

@@ -17,7 +17,7 @@ from uop.conformance.profile.card import Card
 from uop.conformance.protocol.types import BLAMED
 from uop.conformance.protocol.untrusted import in_one_line
 from uop.conformance.reference.glossary import LOOK
-from uop.conformance.report.model import Cell, Conclusion, Failure, Report, Summary, counted
+from uop.conformance.report.model import Cell, Conclusion, Failure, Report, counted
 from uop.conformance.report.tally import unjudged_text
 from uop.conformance.run.commands import (
     case_command,
@@ -61,7 +61,9 @@ def summary(report: Report, most_lines: int) -> list[str]:
     head = [f"verdict: {verdict_line(report)}", figures_line(report)]
     if report.strength is not None:
         head.append(strength_line(report.strength))
-    head += [*liberty_lines(report.summary), LOOK, ""]
+    liberties = report.summary.liberties.items()
+    head += [one_line(f"takes a liberty: {knob}: {example}") for knob, example in liberties]
+    head += [LOOK, ""]
     tail = ["", *failure_lines(report), *card_lines(report)]
     tail += [
         *against_lines(report),
@@ -111,12 +113,6 @@ def figures_line(report: Report) -> str:
         f"{percent(sums.single_share, sums.measured)} single, "
         f"{graphs}{sums.seconds:.1f} s{memory}"
     )
-
-
-def liberty_lines(summary: Summary) -> list[str]:
-    """A line for each liberty that the backend takes, with its example."""
-    shown = summary.liberties.items()
-    return [one_line(f"takes a liberty: {knob}: {example}") for knob, example in shown]
 
 
 def progress_of(programs: int, elements: int, failed: int) -> str:

@@ -84,15 +84,12 @@ def vote_lines(vote: Vote) -> list[str]:
     if not groups:
         return [*lines, "no case failed anywhere: nothing to vote on"]
     order = sorted(groups.items(), key=lambda item: (GRAVITY.index(item[1][0].verdict), item[0]))
-    for head, cases in order[:MOST_LINES]:
-        lines.append(f"{head} ({counted(len(cases), 'case')}), such as {_line(cases[0])}")
+    for head, (first, *others) in order[:MOST_LINES]:
+        answers = "; ".join(f"{name}: {text}" for name, text in first.says.items())
+        number = counted(1 + len(others), "case")
+        lines.append(f"{head} ({number}), such as {first.id}: {answers}")
     more = len(order) - MOST_LINES
     return [*lines, f"... and {more} more"] if more > 0 else lines
-
-
-def _line(case: VotedCase) -> str:
-    answers = "; ".join(f"{name}: {text}" for name, text in case.says.items())
-    return f"{case.id}: {answers}"
 
 
 def _head(case: VotedCase) -> str:

@@ -140,8 +140,8 @@ def begin() -> int:
 
     It ends, by SystemExit in its main thread, on SIGTERM and once the other one has ended.
     """
-    out = own_stdout()
-    adopt()
+    global _adopts
+    out, _adopts = own_stdout(), guard.adopt()
     signal.signal(signal.SIGTERM, _leave)
     when_alone(partial(os.kill, os.getpid(), signal.SIGTERM))
     return out
@@ -178,12 +178,6 @@ def when_alone(leave: Callable[[], None]) -> None:
         leave()
 
     Thread(target=wait, daemon=True).start()
-
-
-def adopt() -> None:
-    """Make this process the parent of all below it that lose theirs, where the system can."""
-    global _adopts
-    _adopts = guard.adopt()
 
 
 def end(leader: int, mark: str = "") -> None:
