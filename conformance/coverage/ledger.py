@@ -276,16 +276,13 @@ def opened(
                 gains[names] += n
     if "tensor" in hello.forms:
         for group in groups:
-            if isinstance(group, Group) and _is_unlisted(group, hello):
+            if not isinstance(group, Group) or group.dtype not in hello.dtypes:
+                continue
+            if group.op in Op.__members__ and group.op not in hello.ops:
                 lacking = {group.op} if group.name in COSTLY else _lacking(group, hello, seed)
                 if lacking == {group.op}:
                     gains[group.op] += group.count(effort)
     return dict(sorted(gains.items(), key=lambda item: (-item[1], item[0]))[:MOST_OPENED])
-
-
-def _is_unlisted(group: Group, hello: Hello) -> bool:
-    is_op = group.op in Op.__members__ and group.op not in hello.ops
-    return is_op and group.dtype in hello.dtypes
 
 
 def _lacking(group: Group, hello: Hello, seed: int) -> set[str]:

@@ -149,19 +149,15 @@ def lines_of(checked: Checked) -> Iterator[str]:
 
 def blame_lines(blame: Blame) -> Iterator[str]:
     """The rule that is to blame and what it did, where one was found."""
-    if blame.firing is None or blame.change is None:
+    firing, change = blame.firing, blame.change
+    if firing is None or change is None:
         return
-    yield f"{BLAMED}{blame.stage}/{blame.firing.rule} changes a value {_shown(blame)}"
-    for side, root in (("before", blame.firing.before), ("after", blame.firing.after)):
+    where = f"at {change.where}: " if change.where else ""
+    said = f"({where}before {change.accepted}, after {change.found})"
+    yield f"{BLAMED}{blame.stage}/{firing.rule} changes a value {said}"
+    for side, root in (("before", firing.before), ("after", firing.after)):
         yield f"  {side}"
         yield from (f"    {line}" for line in graph_lines(root))
-
-
-def _shown(blame: Blame) -> str:
-    change = blame.change
-    assert change is not None
-    where = f"at {change.where}: " if change.where else ""
-    return f"({where}before {change.accepted}, after {change.found})"
 
 
 def graph_lines(root: UOp) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,14 +64,17 @@ def _example(witness: Witness, element: int, outcome: str, gives_ordinary: bool)
     root = witness.root
     params = {u.arg.slot: u for u in root.toposort() if isinstance(u.arg, ParamArg)}
     names = {slot: NAMES[k] for k, slot in enumerate(sorted(params))}
+    flat = {slot: witness.inputs[slot].reshape(-1) for slot in names}
+    # Of an operand that is shaped like the result one element, else all of them.
     operands = {
-        slot: _operand(witness.inputs[slot], element, u.shape == root.shape)
-        for slot, u in sorted(params.items())
+        slot: a[element] if params[slot].shape == root.shape else a for slot, a in flat.items()
     }
     values = ", ".join(f"{names[slot]} = {_numbers(a)}" for slot, a in operands.items())
     kind = next(u.dtype for u in params.values())
     of = "" if kind in (dtypes.float32, dtypes.int32) else f"{kind.name} "
-    read = [*(x for a in operands.values() for x in a.reshape(-1)), *_constants(root)]
+    constants = [u.arg for u in root.toposort() if isinstance(u.arg, ConstArg)]
+    read = [x for a in operands.values() for x in a.reshape(-1)]
+    read += [_scalar(c.bits, c.dtype) for c in constants if c.dtype is not dtypes.index]
     return Example(
         witness,
         f"{_expression(root, names)} for {of}{values} {outcome}",
@@ -101,24 +104,11 @@ def _expression(u: UOp, names: Mapping[int, str]) -> str:
     return f"{name}({', '.join([*fold, *parts])})"
 
 
-def _operand(a: Array, element: int, alike: bool) -> Array:
-    """The element of an operand that is shaped like the result (`alike`), else all of them."""
-    return a.reshape(-1)[element] if alike else a.reshape(-1)
-
-
 def _numbers(a: Array) -> str:
     if not a.shape:
         return _number(a)
     more = ["..."] * (a.size > SHOWN)
     return f"[{', '.join([*map(_number, a[:SHOWN]), *more])}]"
-
-
-def _constants(root: UOp) -> Iterator[Array]:
-    return (
-        _scalar(u.arg.bits, u.dtype)
-        for u in root.toposort()
-        if isinstance(u.arg, ConstArg) and u.dtype is not dtypes.index
-    )
 
 
 def _scalar(bits: int, dtype: DType) -> Array:

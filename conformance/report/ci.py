@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
@@ -205,8 +205,8 @@ def markdown(report: Report) -> str:
                 f"{cell.dtype} ({cell.failed}/{cell.programs})"
             )
     if failing:
-        rows = [(f"`{name}`", ", ".join(found)) for name, found in failing.items()]
-        lines += _table(("op", "fails on"), rows)
+        rows = (f"| `{name}` | {', '.join(found)} |" for name, found in failing.items())
+        lines += ["| op | fails on |", "| --- | --- |", *rows, ""]
     for failure in report.failures[:MOST]:
         lines += ["<details><summary><code>", _plain(failure.signature), "</code></summary>", ""]
         shown = [failure.details, "", failure.text.rstrip()]
@@ -260,11 +260,6 @@ def _command(kind: str, message: str, **places: str) -> str:
 def _escaped(text: str) -> str:
     """Text for a workflow command, cut if long."""
     return clipped(text, LONGEST).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
-    lines = ["| " + " | ".join(row) + " |" for row in (header, ("---",) * len(header), *rows)]
-    return [*lines, ""]
 
 
 def _plain(text: str) -> str:

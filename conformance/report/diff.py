@@ -179,14 +179,11 @@ def _reached(a: Report, b: Report) -> Iterator[str]:
     """How many cases are compared, where a run ended early."""
     if _ends_early(a, b):
         before, after = dict(statuses_of(a)), dict(statuses_of(b))
-        both, first, second = (
-            before.keys() & after.keys(),
-            before.keys() - after,
-            after.keys() - before,
-        )
+        both = counted(len(before.keys() & after.keys()), "case")
+        first, second = before.keys() - after, after.keys() - before
         if first or second:
             yield (
-                f"compared on the {counted(len(both), 'case')} that both runs judged; the first "
+                f"compared on the {both} that both runs judged; the first "
                 f"judged {len(first):,} more, the second {len(second):,}"
             )
 

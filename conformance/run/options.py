@@ -61,14 +61,12 @@ class Options(ReportedOptions):
         """Check the options and return them. OptionError where one is wrong."""
         known(self.backend)
         one_of("--level", self.levels, ALL_LEVELS)
-        for option, names in (
-            ("--op", self.ops),
-            ("--with", self.with_ops),
-            ("--skip-op", self.skip_ops),
-        ):
-            one_of(option, names or (), [*Op.__members__, MIXED])
-        for option, names in (("--dtype", self.dtypes), ("--skip-dtype", self.skip_dtypes)):
-            one_of(option, names or (), [*DTYPES, MIXED])
+        ops, dtypes = [*Op.__members__, MIXED], [*DTYPES, MIXED]
+        one_of("--op", self.ops or (), ops)
+        one_of("--with", self.with_ops or (), ops)
+        one_of("--skip-op", self.skip_ops, ops)
+        one_of("--dtype", self.dtypes or (), dtypes)
+        one_of("--skip-dtype", self.skip_dtypes, dtypes)
         shard_of(self.shard)
         self._require_cases_left()
         one_of("--edition", [self.edition] if self.edition else [], EDITIONS)

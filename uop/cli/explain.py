@@ -139,30 +139,25 @@ def explain(
     elif any(o is not None for o in (element, batch, output, profile, folder, edition or None)):
         raise click.UsageError(f"{', '.join(OF_A_CASE)} are for a case")
     elif len(values) == 1 and is_name(values[0]) and not (dtype or to or backends):
-        explain_two(name, values[0])
+        explain_names(name, values[0])
     elif values:
         explain_values(name, values, dtype, to, backends)
     elif dtype or to or backends:
         raise click.UsageError("--dtype, --to and --backend are for values")
     else:
-        explain_name(name)
+        explain_names(name)
 
 
-def explain_name(name: str) -> None:
-    """Print the page of a name."""
+def explain_names(name: str, other: str = "") -> None:
+    """Print the page of a name, or what differs between the subjects of two."""
     from uop.conformance.reference.find import address_of, find
-    from uop.conformance.reference.page import page_of
+    from uop.conformance.reference.page import comparison, page_of
 
     subject = find(name)
-    print_page(page_of(subject), address_of(subject))
-
-
-def explain_two(name: str, other: str) -> None:
-    """Print what differs between the subjects of two names."""
-    from uop.conformance.reference.find import find
-    from uop.conformance.reference.page import comparison
-
-    print_page(comparison((name, other), find(name), find(other)))
+    if other:
+        print_page(comparison((name, other), subject, find(other)))
+    else:
+        print_page(page_of(subject), address_of(subject))
 
 
 def is_name(word: str) -> bool:

@@ -299,8 +299,7 @@ class OnnxBuilder(GraphBuilder[Tensor]):
         """CAST; a float that does not fit fp8 becomes NaN or an infinity."""
         if x.dtype is dtype:
             return x
-        self._need("Cast", x.dtype)
-        self._need("Cast", dtype)
+        self._need("Cast", x.dtype, dtype)
         narrow = {"saturate": 0} if dtype.bits == 8 and dtype.is_float else {}
         return self.graph.node("Cast", [x], dtype, x.shape, to=element_of(dtype), **narrow)
 
@@ -308,8 +307,7 @@ class OnnxBuilder(GraphBuilder[Tensor]):
         """Another dtype of one size; a CAST between integers wraps, and a bool is a number."""
         if not x.dtype.is_float and not dtype.is_float:
             return self.cast(x, dtype)
-        self._need("BitCast", x.dtype)
-        self._need("BitCast", dtype)
+        self._need("BitCast", x.dtype, dtype)
         return self.graph.node("BitCast", [x], dtype, x.shape, to=element_of(dtype))
 
     def _moved(
@@ -338,8 +336,9 @@ class OnnxBuilder(GraphBuilder[Tensor]):
                 return way
         raise UnsupportedError(f"there is no {name} of {dtype.name}")
 
-    def _need(self, name: str, dtype: DType) -> None:
-        self._carrier(name, dtype, ())
+    def _need(self, name: str, *kinds: DType) -> None:
+        for dtype in kinds:
+            self._carrier(name, dtype, ())
 
 
 def _exact(op: Op, dtype: DType) -> Sequence[DType]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,9 +99,11 @@ def replay(
         return Exit.OK
     begin(log, backend)
     files = [Path(path) for path in paths]
-    if bisect:
-        return for_bisect(files, backend, log, edition, native=native)
-    return print_results(replay(files, backend, log, edition, native=native), backend)
+
+    def judge() -> Exit:
+        return print_results(replay(files, backend, log, edition, native=native), backend)
+
+    return for_bisect(judge) if bisect else judge()
 
 
 def script(paths: Sequence[str], backend: str, edition: str) -> str:
@@ -116,14 +118,10 @@ def script(paths: Sequence[str], backend: str, edition: str) -> str:
     return python_script(cases[0], backend)
 
 
-def for_bisect(
-    files: list[Path], backend: str, log: Path | None, edition: str, *, native: bool
-) -> Exit:
+def for_bisect(judge: Callable[[], Exit]) -> Exit:
     """Judge files on a commit of a bisection: at another one the backend may start."""
-    from uop.conformance.run.replay import replay
-
     try:
-        code = print_results(replay(files, backend, log, edition, native=native), backend)
+        code = judge()
     except UopError as error:
         click.echo(f"not judged: {error}", err=True)
         return Exit.NOT_JUDGED
