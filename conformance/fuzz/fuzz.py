@@ -73,14 +73,12 @@ def _of_level(choices: Choices, groups: Sequence[Group], shard: str) -> Iterator
         as_they_are = _in_turns(choices, random)
     else:
         as_they_are = iter(()) if shard else _once(choices, groups)
-    turns = zip_longest(as_they_are, _varied(choices, groups))
-    return filter(None, chain.from_iterable(turns))
-
-
-def _varied(choices: Choices, groups: Sequence[Group]) -> Iterator[CaseId]:
-    """The programs of groups, of the smallest indices too, with other sizes and constants."""
-    for id in _in_turns(choices, groups):
-        yield replace(id, index=id.index + FURTHEST * choices.between(1, FURTHEST))
+    # Those of the smallest indices too, with other sizes and constants.
+    varied = (
+        replace(id, index=id.index + FURTHEST * choices.between(1, FURTHEST))
+        for id in _in_turns(choices, groups)
+    )
+    return filter(None, chain.from_iterable(zip_longest(as_they_are, varied)))
 
 
 def _once(choices: Choices, groups: Sequence[Group]) -> Iterator[CaseId]:

@@ -8,21 +8,11 @@ from typing import Any
 
 from uop.conformance.adapters.backend import imported
 from uop.interpreter.numeric.storage import STORED, Array
-from uop.spec.dtype import DType, dtypes
+from uop.spec.dtype import INTS, DType, dtypes
 from uop.spec.errors import MalformedError, UnsupportedError
 
-ELEMENTS = {
-    "BOOL": dtypes.bool,
-    "INT8": dtypes.int8,
-    "INT16": dtypes.int16,
-    "INT32": dtypes.int32,
-    "INT64": dtypes.int64,
-    "UINT8": dtypes.uint8,
-    "UINT16": dtypes.uint16,
-    "UINT32": dtypes.uint32,
-    "UINT64": dtypes.uint64,
-    "FLOAT16": dtypes.float16,
-    "BFLOAT16": dtypes.bfloat16,
+ELEMENTS: dict[str, DType] = {
+    **{d.name.upper(): d for d in (dtypes.bool, *INTS, dtypes.float16, dtypes.bfloat16)},
     "FLOAT": dtypes.float32,
     "DOUBLE": dtypes.float64,
     "FLOAT8E4M3FN": dtypes.fp8e4m3,
