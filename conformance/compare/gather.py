@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,12 @@ from uop.spec.text.uop_file import parse_file
 SUFFIX = ".json"
 
 
-Read = tuple[str, Report]
-"""The file that a report comes from, or the backend that it is on; and the report."""
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A report, and the file that it comes from."""
+
+    source: str
+    report: Report
 
 
 def is_report(source: str) -> bool:
@@ -52,16 +56,16 @@ def compare(
     """
     read = list(_read(sources))
     names = [source for source in sources if not is_report(source)]
-    for _, report in read if names else ():
-        check_native(_programs(report), native=options.native)
+    for one in read if names else ():
+        check_native(_programs(one.report), native=options.native)
     options = _selecting(read, names, options)
-    missing = [why for _, report in read if report.vote for why in report.vote.missing]
+    missing = [why for one in read if one.report.vote for why in one.report.vote.missing]
     pools = ((one, Pool.start(one)) for one in checked_for(options, names))
     judged = reports_of(pools, display, Conformance, missing)
     by_source: dict[str, list[Report]] = {}
-    now = [(report.options.backend, report) for report in judged.every]
-    for source, report in (*read, *now):
-        by_source.setdefault(source, []).append(without_times(report))
+    now = [Read(report.options.backend, report) for report in judged.every]
+    for one in (*read, *now):
+        by_source.setdefault(one.source, []).append(without_times(one.report))
     every = [report for source in sources for report in by_source.get(source, ())]
     if not every:
         raise BackendError("\n".join(missing))
@@ -89,7 +93,7 @@ def _read(sources: Sequence[str]) -> Iterator[Read]:
     for source in filter(is_report, sources):
         for report in read_report(Path(source)).every:
             _require_run_of_suite(source, report.options)
-            yield source, report
+            yield Read(source, report)
 
 
 def _programs(report: Report) -> Iterator[FileCase]:
@@ -117,17 +121,17 @@ def _selecting(read: Sequence[Read], names: Sequence[str], options: Options) -> 
 
     OptionError unless the reports can be compared with each other, and with what is judged now.
     """
-    named = [(report.options.backend, source) for source, report in read]
+    named = [(one.report.options.backend, one.source) for one in read]
     _require_different([*named, *((name, "the command line") for name in names)])
     if not read:
         return options
-    (source, first), *others = read
+    first, *others = read
     for other in others:
-        _require_alike(source, _comparable(first), other)
+        _require_alike(first.source, _comparable(first.report), other)
     if names:
         now = {"suite": own_version(), "generator": GENERATOR, "signatures": SIGNATURES}
-        _require_alike("this uop", now, read[0])
-    return replace(options, **{n: getattr(first.options, n) for n in SELECTING})
+        _require_alike("this uop", now, first)
+    return replace(options, **{n: getattr(first.report.options, n) for n in SELECTING})
 
 
 def _require_different(named: Sequence[tuple[str, str]]) -> None:
@@ -154,12 +158,11 @@ def _comparable(report: Report) -> dict[str, Any]:
 
 
 def _require_alike(source: str, expected: dict[str, Any], other: Read) -> None:
-    where, report = other
-    found = _comparable(report)
+    found = _comparable(other.report)
     for name, value in expected.items():
         if found[name] != value:
             raise OptionError(
-                f"{where}: not comparable: expected {name} {in_words(value)} as in "
+                f"{other.source}: not comparable: expected {name} {in_words(value)} as in "
                 f"{source}, found {in_words(found[name])}"
             )
 

@@ -177,20 +177,26 @@ def undefined_example(label: str) -> tuple[str, tuple[UndefinedError, ...]] | No
     return text, ()
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A program of an edition, and the core program that it is parsed to."""
+
+    text: str
+    core: str
+
+
 @cache
-def readings(edition: str) -> Mapping[str, tuple[str, str]]:
-    """For each word of an edition the shortest program here that contains it, and what that is
-    parsed to, a program in the core.
-    """
+def readings(edition: str) -> Mapping[str, Reading]:
+    """For each word of an edition the shortest program here that contains it."""
     programs = table_of("readings").get(edition, [])
     texts = [f"edition {edition}\n{program}" for program in programs]
     for example in filter(None, map(example_of, DECLARATIONS)):
         with suppress(UnsupportedError):
             texts.append(EDITIONS[edition].print(example.root))
-    by_word: dict[str, tuple[str, str]] = {}
+    by_word: dict[str, Reading] = {}
     for text in sorted(texts, key=len):
         words = {line.split()[2] for line in text.splitlines()[1:]}
         if not words <= by_word.keys():
             core = print_program(EDITIONS[edition].parse(text))
-            by_word |= dict.fromkeys(words - by_word.keys(), (text, core))
+            by_word |= {word: Reading(text, core) for word in words - by_word.keys()}
     return by_word

@@ -192,8 +192,10 @@ def words_page(name: str, words: tuple[tuple[str, Word], ...]) -> Page:
     for edition, word in words:
         sections.append(Section(f"Edition {edition}", text=word_signature(word)))
         sections.append(_constraints(find.own_conditions(word)))
-        text, core = readings(edition).get(name, ("", ""))
-        sections += [Section("Example", code=text), Section("In core ops", code=core)]
+        reading = readings(edition).get(name)
+        if reading is not None:
+            sections.append(Section("Example", code=reading.text))
+            sections.append(Section("In core ops", code=reading.core))
     sections += [_row_section(of_word), _decision_section(of_word)]
     lead = next((row.says for row in of_word), words[0][1].doc)
     return Page(name, lead, _filled(sections))

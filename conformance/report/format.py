@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -94,13 +94,13 @@ def parse_report(text: str, name: str) -> Report:
     return from_json(Report, document)
 
 
-def failed_in(path: Path) -> tuple[tuple[str, ...], int]:
-    """The ids of the cases that failed in a report, and its seed. OptionError where none did."""
+def failed_in(path: Path) -> Failed:
+    """Read the cases that failed in a report. Raises OptionError where none did."""
     report = read_report(path)
     failed = tuple(dict.fromkeys(id for one in report.every for id in failed_ids(one)))
     if not failed:
         raise OptionError(f"--last-failed: no case of {path} has failed")
-    return failed, report.options.seed
+    return Failed(failed, report.options.seed)
 
 
 def failed_ids(report: Report) -> Iterator[str]:
@@ -130,6 +130,14 @@ def listed_in(path: Path) -> Vocabulary:
 def problems(value: object) -> Iterator[str]:
     """Validate a value against the schema of reports; yields `cells[3].op: expected ...`."""
     return _problems(value, _schema(), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The ids of the failed cases of a report, and the seed that chose them."""
+
+    cases: tuple[str, ...]
+    seed: int
 
 
 @cache

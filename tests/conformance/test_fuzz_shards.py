@@ -57,8 +57,8 @@ def test_shards_merge_and_what_failed_is_judged_again(uop: Any, tmp_path: Path) 
     assert set(signatures) == {f.signature for part in parts for f in part.failures}
     assert whole_run.ledger is not None
     assert whole_run.ledger.evidence.keys() == {p for r in parts for p in evidence(r)}
-    failed = [set(failed_in(file)[0]) for file in files]
-    assert set(failed_in(tmp_path / "whole.json")[0]) == failed[0] | failed[1]
+    failed = [set(failed_in(file).cases) for file in files]
+    assert set(failed_in(tmp_path / "whole.json").cases) == failed[0] | failed[1]
     assert not failed[0] & failed[1]
     again = ("--last-failed", tmp_path / "whole.json", "-n", 1, "--output", tmp_path / "found")
     assert uop("conform", WRONG, *again, "--json", tmp_path / "again.json").code == 1

@@ -163,8 +163,8 @@ def conform(
     from uop.conformance.report.format import failed_in, listed_in
 
     if last_failed is not None:
-        report, (failed, seed) = last_failed, failed_in(last_failed)
-        chosen |= {"cases": (*chosen["cases"], *failed), "seed": seed}
+        report, failed = last_failed, failed_in(last_failed)
+        chosen |= {"cases": (*chosen["cases"], *failed.cases), "seed": failed.seed}
     backends = tuple(variant(backend, mutant, sanitize) for backend in backends)
     begin(chosen["log"], *backends)
     options = replace(
