@@ -225,7 +225,8 @@ def _turned(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) 
     rows = len(on) * choices.between(2, 3)
     t = param(0, (rows, 2, 3), dtype, on)
     whole = nodes.expand(param(1, (rows, 1, 1), dtype), t.shape)
-    found = [UOp(Op.ADD, t, whole)]
+    places = UOp(Op.STACK, *(const(k, dtype) for k in range(rows)))
+    found = [UOp(Op.ADD, t, whole), UOp(Op.SUB, t, nodes.reshape(places, (rows, 1, 1)))]
     for first, order in enumerate(((1, 0, 2), (1, 2, 0)), 1):
         u = nodes.permute(t, order)
         found += [nodes.copied(u, to) for to in (on[0], devices(2))]

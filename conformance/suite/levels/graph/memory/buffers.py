@@ -503,10 +503,12 @@ def _before_and_after(m: Memory) -> Iterator[UOp]:
 
 
 def _of_one_input(m: Memory) -> Iterator[UOp]:
-    """Combine what is computed of an input and a view of it, which nothing else reads."""
+    """Combine what is computed of an input or a copy and a view of it, which nothing else reads."""
     for view in (_turned, _upside_down, nodes.flip_all):
-        x, y = m.input(m.side, m.side), m.input(m.side, m.side)
+        x, y, z = (m.input(m.side, m.side) for _ in range(3))
         yield from (minus(times(x, x), view(x)), plus(view(y), one_more(y)))
+        copy = contiguous(plus(z, z))
+        yield minus(view(copy), contiguous(times(copy, z)))
 
 
 def _siblings(m: Memory) -> Iterator[UOp]:

@@ -125,7 +125,9 @@ def _absent_views(m: Memory) -> Iterator[UOp]:
 
 
 def _each_beside_another(m: Memory) -> Iterator[UOp]:
-    """Write a part and read another one, of which some are named in other ways; write blocks."""
+    """Write a part and read another one, of which some are named in other ways; move a row in
+    place, read a copy after its buffer has changed, and write blocks.
+    """
     row, table, size = m.buffer(12), m.buffer(6, 4), m.dtype.itemsize
     others = [part_of(row, *place) for place in (FIRST, *OTHERS)]
     others += [
@@ -142,6 +144,11 @@ def _each_beside_another(m: Memory) -> Iterator[UOp]:
     blocks = (column, other), (column, across), (across, rows), (rows, block), (block, across)
     for one, two in (*pairs, *blocks):
         yield in_turn(store(one, m.input(*one.shape)), m.kept(two))
+    for before, *of in ((1, 0, 11), (0, 1, 11), (2, 0, 10)):
+        yield store(row, nodes.pad(part_of(row, *of), (before,), (12,), PadFill.ZERO))
+    for copied in (Op.CONTIGUOUS, Op.LOAD):
+        copy = UOp(copied, row)
+        yield m.kept(minus(nodes.after(row, plus(copy, m.input(12))), copy))
     for both in (*blocks, *((table, u) for u in (column, across, rows, block))):
         yield in_turn(*(store(u, m.input(*u.shape)) for u in both))
 

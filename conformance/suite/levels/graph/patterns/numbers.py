@@ -154,7 +154,7 @@ def _near_ends(root: UOp, choices: Choices) -> list[dict[int, Array]]:
         for k, batch in enumerate(batches):
             if slot in batch:
                 u = slots_of(root)[slot]
-                high = 1 if k % 2 else int(u.dtype.max) if u.dtype.is_int else 100
+                high = 1 if k % 2 else int(u.dtype.max) if u.dtype.is_int else 300
                 batch[slot] = sample(
                     draw_within(high - high // 8 - k % 2, high), u.dtype, u.shape, choices
                 )
