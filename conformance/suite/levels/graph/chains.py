@@ -342,6 +342,7 @@ def _called_on_views(p: pairs.Plan) -> Iterator[UOp]:
     body = (UOp(p.choices.pick((Op.ADD, Op.SUB, Op.MUL)), x, y), nodes.flip(x, reverse))
     views = [own, nodes.permute(own, (1, 0))]
     views += [nodes.flip(u, reverse) for u in views]
+    views.append(UOp(Op.CONTIGUOUS, views[1]))
     for u in p.choices.shuffled(views):
         # The body is over PARAMs of its own, slots 0 and 1.
         yield from nodes.call(body, *p.choices.shuffled((u, other)))
