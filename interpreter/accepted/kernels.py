@@ -20,7 +20,7 @@ from uop.interpreter.accepted.rules.matrices import fragments_in_warps
 from uop.interpreter.accepted.sets import Sets, points, somewhere, together, without
 from uop.interpreter.kernel.buffers import Addresses, Buffer, Buffers, Registers
 from uop.interpreter.kernel.domain import MEANINGS, Access, Arrays
-from uop.interpreter.kernel.lanes import Lanes
+from uop.interpreter.kernel.lanes import Lanes, broadcast
 from uop.interpreter.kernel.launch import calls_of, launch
 from uop.interpreter.values import Value
 from uop.spec.args import ReduceArg, arg_of
@@ -129,7 +129,7 @@ class AcceptedValues:
             shape = (*own[:-1], u.shape[-1]) if u.shape else own
         else:
             wide = self._raised(operands, ranks, rank)
-            shape = np.broadcast_shapes(*(s.lo.shape for s in wide))
+            shape = broadcast(*(s.lo.shape for s in wide))
         node: Any = SimpleNamespace(
             op=u.op, dtype=u.dtype, shape=shape, src=u.src, arg=u.arg, declaration=u.declaration
         )
@@ -201,7 +201,7 @@ class AcceptedValues:
         rank = len(u.src[0].shape)
         operands = (gate.spread, true, false)
         wide = self._raised(operands, (len(u.src[2].shape), rank, rank), rank)
-        shape = np.broadcast_shapes(*(s.lo.shape for s in wide))
+        shape = broadcast(*(s.lo.shape for s in wide))
         spread = [s.map(lambda a: np.broadcast_to(a, shape)) for s in wide]
         return where(u, self._profile, *spread)
 

@@ -18,7 +18,7 @@ from uop.interpreter.accepted.rules.folds import folded
 from uop.interpreter.accepted.sets import Sets, chosen, intervals, points
 from uop.interpreter.kernel.buffers import Buffer
 from uop.interpreter.kernel.domain import Access, Arrays
-from uop.interpreter.kernel.lanes import Lanes
+from uop.interpreter.kernel.lanes import Lanes, broadcast
 from uop.interpreter.numeric.conversions import round_to
 from uop.interpreter.numeric.storage import Array
 from uop.interpreter.rules.reduce import fold, identity
@@ -208,7 +208,7 @@ def maximum_somehow(
     a: Array, b: Array, random: np.random.Generator, max_nan: MaxNan = "either"
 ) -> Array:
     """Return a maximum; of two zeros, or a NaN and a number if the knob allows, it is either."""
-    first = random.random(np.broadcast_shapes(a.shape, b.shape)) < 0.5
+    first = random.random(broadcast(a.shape, b.shape)) < 0.5
     if max_nan != "either":
         wanted, other = (a, b) if max_nan == "propagate" else (b, a)
         first = (wanted != wanted) | (first & (other == other))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from uop.interpreter.kernel.lanes import Shape, lanes_of
+from uop.interpreter.kernel.lanes import Shape, broadcast, lanes_of
 from uop.interpreter.numeric.storage import Array, Mask, np_dtype
 from uop.interpreter.rules.table import RULES
 from uop.interpreter.tensor.memory import Touched, initial
@@ -41,11 +41,11 @@ class Place:
     @property
     def shape(self) -> Shape:
         gate = () if self.gate is None else self.gate.shape
-        return np.broadcast_shapes(self.positions.shape, gate)
+        return broadcast(self.positions.shape, gate)
 
     def over(self, *shapes: Shape) -> Place:
         """Broadcast the place to a wider shape."""
-        shape = np.broadcast_shapes(self.shape, *shapes)
+        shape = broadcast(self.shape, *shapes)
         gate = None if self.gate is None else np.broadcast_to(self.gate, shape)
         return Place(np.broadcast_to(self.positions, shape), gate, self.rank)
 
@@ -71,8 +71,8 @@ class Place:
 
 
 def _first_unwritten(never: Mask, place: Place) -> str:
-    at = np.argwhere(np.broadcast_to(never, np.broadcast_shapes(never.shape, place.shape)))[0]
-    positions = np.broadcast_to(place.positions, np.broadcast_shapes(never.shape, place.shape))
+    at = np.argwhere(np.broadcast_to(never, broadcast(never.shape, place.shape)))[0]
+    positions = np.broadcast_to(place.positions, broadcast(never.shape, place.shape))
     return f"element {int(positions[tuple(at)])}"
 
 
@@ -239,9 +239,9 @@ class Registers(Cells):
         self.size = size(u.shape)
 
     def write(self, place: Place, value: Value) -> None:
-        shape = np.broadcast_shapes(place.shape, value.data.shape)
+        shape = broadcast(place.shape, value.data.shape)
         here = shape[: len(shape) - place.rank]
-        lanes = np.broadcast_shapes(here, self.data.shape[:-1])
+        lanes = broadcast(here, self.data.shape[:-1])
         if lanes != self.data.shape[:-1]:
             self.data = np.broadcast_to(self.data, (*lanes, self.size)).copy()
             for name, mask in self.masks.items():
@@ -262,7 +262,7 @@ class Registers(Cells):
         own = positions.shape[len(here) :]
         if prod(here) == 1:
             return np.asarray(array[..., positions.reshape(own)])
-        lanes = np.broadcast_shapes(array.shape[:-1], here)
+        lanes = broadcast(array.shape[:-1], here)
         wide = np.broadcast_to(array, (*lanes, self.size))
         picked = np.broadcast_to(positions.reshape(*here, prod(own)), (*lanes, prod(own)))
         return np.take_along_axis(wide, picked, axis=-1).reshape(*lanes, *own)

@@ -24,7 +24,7 @@ from uop.spec.args import AxisType, RangeArg, ReduceArg, SpecialArg, arg_of
 from uop.spec.conditions.clauses import undefined
 from uop.spec.ops.codegen import WARP
 from uop.spec.ops.names import Op
-from uop.spec.properties.shape import size
+from uop.spec.properties.shape import broadcast_shapes, size
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp
@@ -152,11 +152,18 @@ def lanes_of(array: Array, rank: int) -> Shape:
     return array.shape[: array.ndim - rank]
 
 
+def broadcast(*shapes: Shape) -> Shape:
+    """The shape that arrays of these shapes have together. That of numpy takes 32 axes at most, and
+    each loop of a kernel is one.
+    """
+    return cast(Shape, broadcast_shapes(*shapes))
+
+
 def stacked(operands: list[Value], rank: int) -> Value:
     """Stack operands of `rank` axes along a new axis before them; of none it is an empty index."""
     if not operands:
         return Value(np.zeros(0, np.int64))
-    shape = np.broadcast_shapes(*(v.data.shape for v in operands))
+    shape = broadcast(*(v.data.shape for v in operands))
 
     def join(arrays: list[Array]) -> Array:
         return np.stack([np.broadcast_to(a, shape) for a in arrays], axis=-(rank + 1))
@@ -192,9 +199,7 @@ def indexed(u: UOp, t: Value, indices: list[Value]) -> Value:
     for axis in range(len(indices), len(shape)):
         grids.append(np.arange(shape[axis]).reshape((-1, *(1,) * (rank - 1 - dim))))
         dim += 1
-    whole = np.broadcast_shapes(
-        (*lanes_of(t.data, len(shape)), *(1,) * rank), *(g.shape for g in grids)
-    )
+    whole = broadcast((*lanes_of(t.data, len(shape)), *(1,) * rank), *(g.shape for g in grids))
     lanes = whole[: len(whole) - rank]
 
     def pick(array: Array) -> Array:
@@ -231,7 +236,7 @@ def need_whole_warps(axes: Sequence[Axis], active: Mask | None) -> None:
 
 def in_warps(u: UOp, operands: Sequence[Value], axes: Sequence[Axis]) -> Value:
     """Run WMMA on the fragments of every warp; unspecified elements spread through it."""
-    lanes = Warps(axes, np.broadcast_shapes(*(lanes_of(v.data, 1) for v in operands)))
+    lanes = Warps(axes, broadcast(*(lanes_of(v.data, 1) for v in operands)))
     data = lanes.joined(wmma(u, *(lanes.split(v.data) for v in operands)))
     if all(v.unspecified is None for v in operands):
         return Value(data)

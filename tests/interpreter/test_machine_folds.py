@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial, reduce
+
 import numpy as np
 import pytest
 from kernels import add, argument, at, int32, kernel_param, load, loop, program, store
@@ -125,3 +127,14 @@ def test_two_ends_of_one_range_are_one_loop() -> None:
     found = evaluate(root, {0: np.full(5, 9, np.int32)})
     assert isinstance(found, dict)
     assert found[0].tolist() == [0, 1, 2, -1, -2]
+
+
+def test_a_kernel_has_more_loops_than_numpy_broadcasts_axes() -> None:
+    i, a = loop(0, N, AxisType.GLOBAL), kernel_param(1, N * N, dtypes.int32)
+    loops = [loop(k, 2, AxisType.REDUCE) for k in range(1, 41)]
+    sums = [fold(Op.ADD, load(a, row_and_column(i, k)), k) for k in loops]
+    effect = store(kernel_param(0, N, dtypes.int32), i, reduce(partial(UOp, Op.MAX), sums))
+    body = UOp(Op.SINK, UOp(Op.END, effect, i))
+    rows = np.arange(N * N, dtype=np.int32)
+    found = evaluate(calling(body, dtypes.int32), {1: rows})
+    assert found[0].tolist() == [int(row[:2].sum()) for row in rows.reshape(N, N)]
