@@ -44,7 +44,7 @@ def elementwise(
     """
     name, arity = op.name, len(src)
     shared = tuple(range(arity)) if one_dtype_at is None else one_dtype_at
-    merged: Rules = {
+    own: Rules = {
         "dtypes": allowed,
         "dtype": result or of_src(shared[0], "dtype"),
         "shape": shape.broadcast,
@@ -63,7 +63,7 @@ def elementwise(
         *((broadcastable(f"{name}.c3"), one_device(f"{name}.c4")) if arity > 1 else ()),
         *extra,
         *((one_axis(f"{name}.{axis_label}"),) if arity > 1 else ()),
-        **merged,
+        **own,
     )
 
 

@@ -79,9 +79,9 @@ def value(
         "shape": shape.of_first,
         "min_max": of_src(0, "min_max"),
         "axis": axis.of_first,
+        **rules,
     }
-    merged: Rules = {**own, **rules}
-    return declare(section, op, doc, src, *conditions, **merged)
+    return declare(section, op, doc, src, *conditions, **own)
 
 
 def effect(
@@ -97,15 +97,20 @@ def effect(
         "dtype": dtype.always(dtypes.void),
         "shape": shape.scalar,
         "min_max": min_max.none,
+        **rules,
     }
-    merged: Rules = {**own, **rules}
-    return declare(section, op, doc, src, *conditions, **merged)
+    return declare(section, op, doc, src, *conditions, **own)
 
 
 def counter(section: str, op: Op, doc: str, *clauses: Clause, **rules: Unpack[Rules]) -> OpDef:
     """Declare an op that counts from 0 to its bound - 1: a loop variable or a work item."""
-    own: Rules = {"dtype": dtype.always(dtypes.index), "shape": shape.scalar}
-    merged: Rules = {**own, "device": device.null, "min_max": min_max.counter, **rules}
+    own: Rules = {
+        "dtype": dtype.always(dtypes.index),
+        "shape": shape.scalar,
+        "device": device.null,
+        "min_max": min_max.counter,
+        **rules,
+    }
     title = "the bound is a ()-shaped index, not negative"
     bound = is_index(f"{op.name}.c1", title, 0, "bound")
-    return declare(section, op, doc, ("bound",), bound, *clauses, **merged)
+    return declare(section, op, doc, ("bound",), bound, *clauses, **own)
