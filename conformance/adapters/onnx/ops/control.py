@@ -114,5 +114,11 @@ def _collected(
     return result
 
 
-rule("OptionalHasElement")(lambda x=None: constant(np.asarray(x is not None)))
-rule("OptionalGetElement")(lambda x: x)
+@rule("OptionalHasElement")
+def has_element(x: Tensor | None = None) -> Tensor:
+    return constant(np.asarray(x is not None))
+
+
+@rule("OptionalGetElement")
+def element(x: Tensor) -> Tensor:
+    return x

@@ -58,10 +58,9 @@ def shape_of(x: Tensor, *, start: int = 0, end: int | None = None) -> Tensor:
     return constant(np.asarray(x.shape[slice(start, end)], np.int64))
 
 
-rule("Size")(lambda x: constant(np.asarray(x.size)))
-rule("Expand", known=(1,))(
-    lambda x, shape: x.expand(*np.broadcast_shapes(x.shape, tuple(ints(shape))))
-)
+@rule("Size")
+def size_of(x: Tensor) -> Tensor:
+    return constant(np.asarray(x.size))
 
 
 @rule("Reshape", since=5, known=(1,))
@@ -103,6 +102,11 @@ def unsqueeze(x: Tensor, axes: Array) -> Tensor:
     new = axes_of(axes, x.ndim + len(axes.reshape(-1)))
     sizes = iter(x.shape)
     return x.reshape([1 if k in new else next(sizes) for k in range(x.ndim + len(new))])
+
+
+@rule("Expand", known=(1,))
+def expand(x: Tensor, shape: Array) -> Tensor:
+    return x.expand(*np.broadcast_shapes(x.shape, tuple(ints(shape))))
 
 
 @rule("Tile", since=6, known=(1,))

@@ -76,7 +76,9 @@ def lp_pool(x: Tensor, *, about: Spatial, p: int = 2) -> Tensor:
     return folded(seen(abs(x) ** p, frame), Op.ADD, frame) ** (1 / p)
 
 
-rule("GlobalMaxPool")(lambda x: x.reduce(Op.MAX, [*range(2, x.ndim)]))
+@rule("GlobalMaxPool")
+def global_max_pool(x: Tensor) -> Tensor:
+    return x.reduce(Op.MAX, [*range(2, x.ndim)])
 
 
 @rule("GlobalAveragePool")
