@@ -86,7 +86,7 @@ LISTED = (
     *("quantised", "bit-tricks", "float-bits", "normalised", "factors", "losses"),
     *("converted", "composed", "divisions", "hashes", "packed", "accumulated", "compared"),
     *("moving-offsets", "bound-sizes", "free-sizes", "other-ranks", "same-bits"),
-    *("proportions", "attended", "norms", "recurrent", "pooled", "layouts", "fused"),
+    *("proportions", "attended", "norms", "recurrent", "layers", "pooled", "layouts", "fused"),
     *("scattered", "requantised", "sized-calls"),
 )
 """Groups whose programs are listed; of these the seed chooses the data."""

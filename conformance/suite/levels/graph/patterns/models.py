@@ -11,6 +11,7 @@ that differ from it in one thing: an axis, a constant, an order of operands, one
 - fused: several uses of a value and of its folds; folds of what is read; long rows with a rest.
 - scattered: elements by number, orders, sums and the largest so far, some of them equal.
 - requantised: numbers of few bits by factors of rows and columns, there and back.
+- layers: layers, norms, windows of channels, heads and rows by number as frontends spell them.
 - recurrent: gates, pairs that turn, steps of training, random bits.
 - sized-calls: bodies whose sizes are variables, with folds, views and reads of these sizes.
 """
@@ -122,6 +123,14 @@ def _attended(p: pairs.Plan) -> Iterator[UOp]:
 def _norms(p: pairs.Plan) -> Iterator[UOp]:
     """Take means from rows, columns and groups, and divide by roots."""
     return results("norms", p, **_named(p, x=(4, 8), y=(4, 8), r=(1, 8), b=(1, 8), c=(4, 1)))
+
+
+@ROUNDED.add("layers", COUNTS, OF_POWERS, _few)
+def _layers(p: pairs.Plan) -> Iterator[UOp]:
+    """Compute layers of models whose sizes are powers of two."""
+    named = _named(p, x=(4, 8), y=(4, 8), w=(8, 8), b=(8,), image=(2, 4, 4))
+    yield from results("layers", p, **named, ids=param(5, (6,), dtypes.int32), never=-inf)
+    p.given[5] = sample(draw_within(0, 7), dtypes.int32, (6,), p.choices)
 
 
 @ROUNDED.add("recurrent", COUNTS, OF_POWERS, _scaled)
