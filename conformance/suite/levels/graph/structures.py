@@ -24,7 +24,7 @@ from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import PadFill
 from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, const, index_const, param
+from uop.spec.uop import UOp, const, index_const, param, variable
 
 IN_SMOKE = OF_ALL | {"int16", "uint8", "uint16"}
 TOGETHER = 12
@@ -154,6 +154,13 @@ def _siblings(dtype: DType) -> Iterator[UOp]:
     # In Python -1 and -2 have one hash.
     numbers = (-1, -2) if dtype.is_signed or dtype.is_float else (1, 2)
     yield from (UOp(op, x, const(n, dtype)) for op in (Op.ADD, Op.MAX, Op.SUB) for n in numbers)
+    # Two numbers that look alike when few digits are printed, and numbers of variables.
+    y, size = param(0, (3,), dtypes.float32), variable(1, 1, 8)
+    for op in (Op.ADD, Op.MUL, Op.MAX):
+        yield from (UOp(op, y, const(n, dtypes.float32)) for n in (1.0, 1 + 2.0**-23))
+    for n in (2, 5, 7, 3):
+        number = UOp(Op.BIND, size, index_const(n))
+        yield UOp(Op.MUL, x, nodes.cast(number, dtype))
 
 
 SIBLINGS = len([*_siblings(dtypes.int32)])

@@ -145,7 +145,7 @@ class Kernel:
             **{name: partial(self._item, name) for name in ("gidx", "lidx")},
             "variable": self._variable,
             "barrier": self._barrier,
-            "declare": lambda place: self.listing and self.listing.do(place.node),
+            "declare": self._declare,
         }
 
     def call(self, code: ast.FunctionDef, first: int) -> UOp:
@@ -214,7 +214,9 @@ class Kernel:
         for s in body:
             match s:
                 case ast.Assign([target], ast.IfExp(test, value, ast.Constant(v))) if v is ...:
-                    self._assign(target, self._value(value), self._value(test))
+                    self._assign(
+                        target, self._value(value), _lifted(self._value(test), dtypes.bool)
+                    )
                 case ast.Assign([target], e):
                     self.is_now = isinstance(getattr(target, "elts", [target])[0], ast.Name)
                     value = self._value(e)
@@ -285,6 +287,12 @@ class Kernel:
         left = [u for u in self.effects if u not in self.used]
         together = left[0] if len(left) == 1 else UOp(Op.GROUP, *left)
         return scalar.closed(together, [r for r in loops if r.op is Op.RANGE])
+
+    def _declare(self, place: Place, *i: Any) -> None:
+        """List a memory, or where an element of it is, before anything uses it."""
+        if self.listing:
+            there = scalar.at(place.node, _lifted(*i, dtypes.index)) if i else place.node
+            self.listing.do(there)
 
     def _barrier(self) -> None:
         if self.listing:

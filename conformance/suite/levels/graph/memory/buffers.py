@@ -456,6 +456,19 @@ def _copied(m: Memory) -> Iterator[UOp]:
         yield UOp(Op.SINK, update, store(other, old), store(after(late, update), old))
 
 
+def _computed_before(m: Memory) -> Iterator[UOp]:
+    """Store what was computed of a buffer elsewhere too, after an update by it; update a row by
+    itself turned around.
+    """
+    for op in (plus, minus, times):
+        own, other, x = m.buffer(m.side), m.buffer(m.side), m.input(m.side)
+        value = op(own, x)
+        update = store(own, scaled(value, 2))
+        yield UOp(Op.SINK, update, store(after(other, update), value))
+        row = m.buffer(m.side)
+        yield store(row, op(row, nodes.flip_all(row)))
+
+
 def _views(m: Memory) -> Iterator[UOp]:
     """Return views of one value with memory of its own, the value twice, and folds of it; views of
     turned and cut values that are made contiguous, also of inputs; views of an operand of a sum.
@@ -548,7 +561,7 @@ EFFECTS: dict[str, Steps] = {
     "cached": (_appended, _placed, _ring),
     "exchanged": (_swapped, _handed_over),
     "written-twice": (_over_each_other, _of_few),
-    "read-again": (_around, _awaited, _copied),
+    "read-again": (_around, _awaited, _copied, _computed_before),
 }
 """The steps of each kind of program."""
 RESULTS: Steps = (_views, _handed_on, _before_and_after, _of_one_input)

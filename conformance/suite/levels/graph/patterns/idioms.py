@@ -179,11 +179,17 @@ def _every(u: UOp, first: int, step: int) -> UOp:
     return _flat(nodes.shrink(whole, (0, first), (count, 1)))
 
 
-def _windows_of(u: UOp, size: int) -> UOp:
-    """Return a matrix with the windows of a vector as columns, by views of copies of it."""
-    n = u.shape[0]
-    copies = _part(_flat(_repeated(u, 0, size + 1)), 0, size * (n + 1))
-    return nodes.shrink(nodes.reshape(copies, (size, n + 1)), (0, 0), (size, n + 1 - size))
+def _windows_of(u: UOp, size: int, apart: int = 1) -> UOp:
+    """Return windows along the last axis as columns, by views of copies: in each its elements are
+    so far apart.
+    """
+    *rest, n = u.shape
+    row, none = n + apart, [0] * len(rest)
+    count = -(-size * row // n)
+    copies = nodes.reshape(_repeated(u, len(rest), count), (*rest, count * n))
+    part = nodes.shrink(copies, (*none, 0), (*rest, size * row))
+    rows = nodes.reshape(part, (*rest, size, row))
+    return nodes.shrink(rows, (*none, 0, 0), (*rest, size, n - apart * (size - 1)))
 
 
 def _seen(u: UOp, axis: int, size: int, step: int, apart: int) -> UOp:
@@ -262,12 +268,14 @@ def _computed_reads(p: pairs.Plan) -> Iterator[UOp]:
     place, near, far = (param(slot, (READ,), dtypes.int32) for slot in (2, 3, 4))
     table, row = param(0, (n, 4), p.dtype), param(1, (1, 4), p.dtype)
     named = {"place": place, "near": near, "far": far, "t": table, "row": row}
+    named |= {"many": param(5, (150,), p.dtype), "deep": param(6, (READ,), dtypes.int32)}
     yield from results("computed-reads", p, **named, step=p.choices.between(1, n - 2))
     # Every program has both ends, and a pair that is its own reverse in no order.
     for slot, low, high, first in (
         (2, 0, n - 1, (n - 1, 0, 1, 0)),
         (3, -n, n - 1, (-n, -1, 0, n - 1)),
         (4, -40, 40, (-40, -1, n - 1, n, 3 * n + 1)),
+        (6, 0, 149, (149, 0, 127, 128)),
     ):
         p.given[slot] = sample(draw_within(low, high), dtypes.int32, READ, p.choices)
         p.given[slot][: len(first)] = first
@@ -360,7 +368,9 @@ def _moving_offsets(p: pairs.Plan) -> Iterator[UOp]:
     return results("moving-offsets", p, **named)
 
 
-@KINDS_SPELLED.add("bound-sizes", COUNTS, MOVED, pairs.drawn(draw_ordinary, draw_within(1, 3)))
+@KINDS_SPELLED.add(
+    "bound-sizes", COUNTS, MOVED, pairs.drawn(draw_ordinary, draw_within(1, 3), _below_zero)
+)
 def _bound_sizes(p: pairs.Plan) -> Iterator[UOp]:
     """Use sizes of which each is a variable with a number."""
     shapes: dict[str, Shape] = {"x": (8,), "z": (8,), "y": (2,), "plane": (4, 4), "w": (6,)}
@@ -371,6 +381,9 @@ def _bound_sizes(p: pairs.Plan) -> Iterator[UOp]:
     ranges["also_three"] = (3, 4, 3)
     for slot, (name, (low, high, value)) in enumerate(ranges.items(), len(shapes)):
         named[name] = UOp(Op.BIND, variable(slot, low, high), index_const(value))
+    sizes = named["inner"], named["two"]
+    named["own"] = param(20, sizes[:1], p.dtype)
+    named["own_rows"] = param(21, sizes, p.dtype)
     return results("bound-sizes", p, **named)
 
 

@@ -129,8 +129,11 @@ def _norms(p: pairs.Plan) -> Iterator[UOp]:
 def _layers(p: pairs.Plan) -> Iterator[UOp]:
     """Compute layers of models whose sizes are powers of two."""
     named = _named(p, x=(4, 8), y=(4, 8), w=(8, 8), b=(8,), image=(2, 4, 4))
-    yield from results("layers", p, **named, ids=param(5, (6,), dtypes.int32), never=-inf)
+    numbers: dict[str, UOp] = {"ids": param(5, (6,), dtypes.int32)}
+    numbers["n"] = variable(6, 3, 8)
+    yield from results("layers", p, **named, **numbers, never=-inf)
     p.given[5] = sample(draw_within(0, 7), dtypes.int32, (6,), p.choices)
+    p.given[6] = nodes.number_of(numbers["n"], 2)
 
 
 @ROUNDED.add("recurrent", COUNTS, OF_POWERS, _scaled)
