@@ -6,6 +6,7 @@ import re
 import shutil
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -33,21 +34,26 @@ from uop.spec.documents.decisions import decisions
 from uop.spec.registry import DECLARATIONS
 
 FOLDER = Path(__file__).parents[2] / "docs"
-WANTED = files(FOLDER)
+
+
+@cache
+def wanted() -> dict[str, str]:
+    """The text of each page, by its path."""
+    return files(FOLDER)
 
 
 def test_no_page_is_stale() -> None:
-    assert stale(FOLDER, WANTED) == [], "run `python -m uop.conformance.reference.docs docs`"
+    assert stale(FOLDER, wanted()) == [], "run `python -m uop.conformance.reference.docs docs`"
 
 
 def test_every_op_has_a_page_and_the_index_names_it() -> None:
     for op in DECLARATIONS:
-        assert f"# {op.name}\n" in WANTED[f"ops/{op.name}.md"]
-        assert f"[{op.name}]({op.name}.md)" in WANTED["ops/README.md"]
+        assert f"# {op.name}\n" in wanted()[f"ops/{op.name}.md"]
+        assert f"[{op.name}]({op.name}.md)" in wanted()["ops/README.md"]
 
 
 def test_links_lead_to_files() -> None:
-    for path, text in WANTED.items():
+    for path, text in wanted().items():
         if path.endswith(".md"):
             for target in re.findall(r"\]\(([^)]+\.(?:md|svg|py))(?:#[^)]+)?\)", text):
                 assert (FOLDER / path).parent.joinpath(target).is_file(), (path, target)
@@ -61,7 +67,7 @@ def test_decisions_lead_to_their_headings() -> None:
         (heading,) = re.findall(rf"^### ({number.lower()} .+)$", headings, re.MULTILINE)
         kept = "".join(c for c in heading if c.isalnum() or c in " -_")
         assert decision_slug(number) == kept.replace(" ", "-")
-    assert "(../../spec/DECISIONS.md#d-038-cast)" in WANTED["ops/CAST.md"]
+    assert "(../../spec/DECISIONS.md#d-038-cast)" in wanted()["ops/CAST.md"]
 
 
 def test_every_subject_has_a_heading_in_the_sources() -> None:
@@ -88,19 +94,19 @@ def test_the_address_of_a_label_follows_the_site(monkeypatch: pytest.MonkeyPatch
 
 def test_the_example_of_a_page_comes_first() -> None:
     for op in DECLARATIONS:
-        titles = re.findall(r"^## (.+)$", WANTED[f"ops/{op.name}.md"], re.MULTILINE)
+        titles = re.findall(r"^## (.+)$", wanted()[f"ops/{op.name}.md"], re.MULTILINE)
         assert titles[0] == "Example"
 
 
 def test_tables_are_rectangular() -> None:
-    for path, text in WANTED.items():
+    for path, text in wanted().items():
         for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
             widths = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}
             assert len(widths) == 1, (path, block)
 
 
 def test_drawings_are_well_formed() -> None:
-    for path, text in WANTED.items():
+    for path, text in wanted().items():
         if path.endswith(".svg"):
             ElementTree.fromstring(text)
 
@@ -122,7 +128,7 @@ def test_what_is_left_out_absent_or_an_index_has_no_colour() -> None:
 
 def cells(op: str) -> list[list[tuple[str | None, str]]]:
     """The text and the colour of each cell in the picture of an op, a list for each value."""
-    groups = ElementTree.fromstring(WANTED[f"ops/{CELLS}/{op}.svg"]).findall("{*}g")
+    groups = ElementTree.fromstring(wanted()[f"ops/{CELLS}/{op}.svg"]).findall("{*}g")
     return [
         [
             (text.text, rect.attrib["fill"])
@@ -141,8 +147,8 @@ def test_every_op_on_values_has_a_formula() -> None:
 
 def test_an_op_leads_to_its_stories_and_its_knobs_to_theirs() -> None:
     for op in ("IDIV", "MOD", "CDIV", "CMOD"):
-        assert "](../stories/integer-division.md)" in WANTED[f"ops/{op}.md"]
-    assert "| [max_nan](../profiles.md#max_nan) |" in WANTED["ops/MAX.md"]
+        assert "](../stories/integer-division.md)" in wanted()[f"ops/{op}.md"]
+    assert "| [max_nan](../profiles.md#max_nan) |" in wanted()["ops/MAX.md"]
 
 
 def test_the_matrix_says_which_systems_differ() -> None:
@@ -159,14 +165,14 @@ def test_the_matrix_says_which_systems_differ() -> None:
 
 
 def test_a_source_is_that_of_the_op_alone() -> None:
-    text = WANTED["ops/PAD.md"].partition("## As OpenCL and CUDA\n")[2].partition("\n## ")[0]
+    text = wanted()["ops/PAD.md"].partition("## As OpenCL and CUDA\n")[2].partition("\n## ")[0]
     assert text.count("kernel void") == text.count("__global__") == 1
     assert "typedef" not in text
 
 
 def test_a_latitude_says_why() -> None:
-    assert f"): {decisions()['D-033'].problem}" in WANTED["ops/MAX.md"]
-    assert "D-0" not in WANTED["ops/PERMUTE.md"].partition("## Latitude")[2].partition("\n## ")[0]
+    assert f"): {decisions()['D-033'].problem}" in wanted()["ops/MAX.md"]
+    assert "D-0" not in wanted()["ops/PERMUTE.md"].partition("## Latitude")[2].partition("\n## ")[0]
 
 
 def test_writing_brings_a_folder_up_to_date(tmp_path: Path) -> None:
@@ -176,14 +182,14 @@ def test_writing_brings_a_folder_up_to_date(tmp_path: Path) -> None:
     (tmp_path / "ops" / "GONE.md").write_text("of an op that is no more")
     (tmp_path / "by-hand.md").write_text("a page that nobody generates")
     write(tmp_path)
-    assert stale(tmp_path, WANTED) == []
+    assert stale(tmp_path, wanted()) == []
     assert (tmp_path / "by-hand.md").is_file()
     (tmp_path / "ops" / "ADD.md").write_text("changed")
-    assert stale(tmp_path, WANTED) == ["ops/ADD.md"]
+    assert stale(tmp_path, wanted()) == ["ops/ADD.md"]
 
 
 def test_every_word_is_explained_and_leads_on() -> None:
-    shown = re.sub(r"\[(.+?)\]\(.+?\)", r"\1", WANTED["glossary.md"])
+    shown = re.sub(r"\[(.+?)\]\(.+?\)", r"\1", wanted()["glossary.md"])
     for word, term in glossary.terms().items():
         assert find(word) == term
         assert f"### {term.word}\n\n{term.says}" in shown
