@@ -9,9 +9,9 @@ from uop.compiler.build import ZERO, add, index, mul
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.simplify import linear_form
 from uop.spec.args import AxisType, RangeArg, arg_of
+from uop.spec.graph import rebuild
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
-from uop.spec.walk import rebuild
 
 NESTING: tuple[tuple[AxisType, ...], ...] = (
     (AxisType.LOOP,),

@@ -22,11 +22,11 @@ from uop.compiler.build import (
     reshaped,
 )
 from uop.spec.args import PadArg, PadFill, ReduceArg, arg_of
+from uop.spec.graph import toposort
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape, ops_of
 from uop.spec.shards import window
 from uop.spec.uop import UOp, const, dims
-from uop.spec.walk import toposort
 
 
 class Masked(NamedTuple):

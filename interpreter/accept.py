@@ -13,11 +13,10 @@ from uop.interpreter.tensor.evaluation import FullOutput
 from uop.interpreter.values import Value
 from uop.spec.args import PadArg, PadFill, arg_of
 from uop.spec.extension import in_core_ops
-from uop.spec.graph import inlined, kind_of, slots_of
+from uop.spec.graph import inlined, kind_of, rebuild, slots_of
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
-from uop.spec.walk import rebuild
 
 TRUNCATED = {Op.CDIV: Op.IDIV, Op.CMOD: Op.MOD}
 """The replacements of CDIV and CMOD under a profile that rounds every division toward zero."""

@@ -12,10 +12,9 @@ from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.values import Value
 from uop.spec.args import ParamArg
 from uop.spec.conditions.labels import check_slots, invalid, misfit
-from uop.spec.graph import slots_of
+from uop.spec.graph import kept_with_root, slots_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import bind, is_variable, with_bound_variables
-from uop.spec.walk import kept_with_root
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp

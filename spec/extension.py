@@ -7,11 +7,11 @@ from typing import cast
 
 import uop.spec.ops.declared  # noqa: F401 - enters the declarations
 from uop.spec.args import ReduceArg, arg_of
+from uop.spec.graph import all_sources, kept_with_root, toposort
 from uop.spec.kernel.listing import Listing
 from uop.spec.ops import expansion
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
-from uop.spec.walk import all_sources, kept_with_root, toposort
 
 
 def in_core_ops(root: UOp, keep: frozenset[Op] = frozenset()) -> UOp:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from operator import attrgetter
 from reprlib import repr as _repr
@@ -15,15 +15,14 @@ from uop.spec.args import AddrSpace, Arg, ConstArg, Device, ParamArg
 from uop.spec.conditions.labels import invalid
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError, users_line
+from uop.spec.graph import all_sources, rebuild, toposort
 from uop.spec.ops.names import Op
 from uop.spec.properties import symbolic
 from uop.spec.properties.interval import Interval
 from uop.spec.properties.shape import is_fixed
 from uop.spec.registry import DECLARATIONS, OpDef, Sizes
 from uop.spec.text.codec import arg_text
-from uop.spec.walk import rebuild, toposort
 
-_sources: Callable[[UOp], tuple[UOp, ...]] = attrgetter("src")
 Key = tuple[Op, "tuple[UOp, ...]", Arg | None, str | None]
 
 _NOT_YET: Any = object()
@@ -179,7 +178,7 @@ class UOp(_Fields):
         """Every node of the graph under this one, once each, sources first, this one last."""
         if self._below is not None:
             return [*self._below, self]
-        order = toposort([self], _sources)
+        order = toposort([self], all_sources)
         object.__setattr__(self, "_below", tuple(order[:-1]))
         if len(order) > CACHED_ORDER:
             _LARGE.append(ref(self))

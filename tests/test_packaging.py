@@ -122,13 +122,12 @@ SETS_OF_OPS = {
     "uop.conformance.suite.levels.kernel.scalar": "KERNEL_OPS",
     "uop.conformance.suite.levels.op.memory": "MARKERS",
     "uop.interpreter.accepted.liberties": "GIVEN_BITS",
-    "uop.spec.graph": "AROUND_CALLS LEAVES",
+    "uop.spec.graph": "AROUND_CALLS CALLS LEAVES",
     "uop.spec.kernel.forms": "BELOW_THE_GRAPH ELEMENTWISE OPAQUE",
     "uop.spec.kernel.listing": "BLOCK_ENDS BLOCK_STARTS",
     "uop.spec.ops.codegen": "PROGRAM_PARTS",
     "uop.spec.ops.names": "CONVERSIONS FLOOR_DIVISIONS",
     "uop.spec.properties.symbolic": "SIZE_OPS",
-    "uop.spec.walk": "CALLS",
 }
 """The sets of ops of each module. A new one is rather a field or a property of `OpDef`."""
 

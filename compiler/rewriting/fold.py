@@ -16,10 +16,10 @@ from uop.interpreter.rules import decomposed, elementwise, extension  # noqa: F4
 from uop.interpreter.rules.table import RULES, UNSPECIFIED
 from uop.spec.args import ConstArg, arg_of
 from uop.spec.errors import UndefinedError
+from uop.spec.graph import toposort
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
-from uop.spec.walk import toposort
 
 MOST_COMPUTED = 1 << 10
 """The results of the last ops on constants are kept: index arithmetic computes the same ones."""

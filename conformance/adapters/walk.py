@@ -31,13 +31,12 @@ from uop.spec.conditions.clauses import undefined
 from uop.spec.dtype import DType
 from uop.spec.errors import LackingError, UnsupportedError
 from uop.spec.extension import in_core_ops
-from uop.spec.graph import LEAVES, ProgramKind, all_inlined, kind_of, slot_of
+from uop.spec.graph import LEAVES, ProgramKind, all_inlined, kind_of, slot_of, toposort
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
 from uop.spec.properties.symbolic import with_bound_variables
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, described
-from uop.spec.walk import toposort
 
 
 def values_of(root: UOp) -> tuple[UOp, ...]:

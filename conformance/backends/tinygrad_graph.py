@@ -22,11 +22,10 @@ from uop.spec.args import (
 )
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import LEAVES
+from uop.spec.graph import LEAVES, outside_bodies, toposort
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_values
 from uop.spec.uop import UOp
-from uop.spec.walk import outside_bodies, toposort
 
 NAMES: dict[Op, str] = {
     **{op: op.name for op in (Op.TRUNC, Op.ADD, Op.MUL, Op.MAX, Op.CMPLT, Op.CMPNE, Op.XOR)},

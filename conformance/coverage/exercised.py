@@ -9,11 +9,10 @@ import numpy as np
 
 from uop.conformance.coverage.value_classes import classes_in
 from uop.conformance.suite.case import Batch, Case, InvalidCase
-from uop.spec.graph import LEAVES, slot_of
+from uop.spec.graph import CALLS, LEAVES, outside_bodies, slot_of, toposort
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import full
 from uop.spec.uop import UOp
-from uop.spec.walk import CALLS, outside_bodies, toposort
 
 RULES = ("dtype", "shape", "device", "addrspace", "min_max", "axis")
 """The derived properties. A set of rules is a bit mask: bit k stands for the k-th."""

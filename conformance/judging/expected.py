@@ -16,11 +16,10 @@ from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.interpreter.values import Value
 from uop.spec.args import ConstArg
 from uop.spec.errors import UndefinedError
-from uop.spec.graph import slot_of, written
+from uop.spec.graph import rebuild, slot_of, written
 from uop.spec.latitude import Profile
 from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.uop import UOp
-from uop.spec.walk import rebuild
 
 Results = tuple[Accepted, ...]
 """The accepted results of each output of a program on one batch."""

@@ -20,11 +20,11 @@ from uop.spec import graph
 from uop.spec.args import ConstArg
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import RefusedError, UopError
+from uop.spec.graph import kept_with_root
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.text.program import print_program
 from uop.spec.uop import UOp, const, param
-from uop.spec.walk import kept_with_root
 
 
 def substitute_unlisted(

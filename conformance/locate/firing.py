@@ -32,12 +32,11 @@ from uop.interpreter.values import Value, either
 from uop.spec.args import AddrSpace, BufferArg, DTypeArg, ParamArg, RangeArg, SpecialArg, arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UndefinedError, UopError
-from uop.spec.graph import LEAVES, outside, returns_memory, slot_of, slots_of, written_by
+from uop.spec.graph import LEAVES, outside, returns_memory, slot_of, slots_of, toposort, written_by
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable
 from uop.spec.uop import UOp, dims, index_const
-from uop.spec.walk import toposort
 
 TOGETHER = 1 << 14
 """The most positions that are evaluated as one kernel."""

@@ -19,10 +19,10 @@ import numpy.typing as npt
 from uop.conformance.backends.attempt import attempt
 from uop.conformance.mutants.small_graph import BOOL, FLOAT, INT, Graph, Node, Shape
 from uop.conformance.protocol.types import Hello, Limits, Outcome, Outputs, Program
+from uop.spec.graph import toposort
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
 from uop.spec.text.program import parse
-from uop.spec.walk import toposort
 
 Array = npt.NDArray[Any]
 CODE: Mapping[Op, str] = {

@@ -27,12 +27,11 @@ from uop.conformance.shrink.reduce import (
     without_functions,
 )
 from uop.spec.args import ConstArg, Device, SliceArg, arg_of
-from uop.spec.graph import leaves, outside, over, slot_of
+from uop.spec.graph import free_params, leaves, outside, outside_bodies, over, rebuild, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import fixed, index_value, index_values
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, const, dims, index_const
-from uop.spec.walk import free_params, outside_bodies, rebuild
 
 PARTS = 16
 """The parts that elements are split into. Parts that pass cost little, and one loss finds the part

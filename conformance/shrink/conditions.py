@@ -28,12 +28,11 @@ from uop.interpreter.numeric.storage import Array, constant, to_bits
 from uop.spec.args import BufferArg, ConstArg, DTypeArg, FlipArg, ReduceArg, arg_of
 from uop.spec.dtype import INTS, VALUES, DType, dtypes
 from uop.spec.errors import UopError
-from uop.spec.graph import inlined, kind_of, leaves, outside, replaced, slot_of, slots_of
+from uop.spec.graph import inlined, kind_of, leaves, outside, rebuild, replaced, slot_of, slots_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import fixed
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, param
-from uop.spec.walk import rebuild
 
 OPERANDS = ("first", "second", "third")
 WIDE = frozenset(d.name for d in INTS if d not in NARROW)

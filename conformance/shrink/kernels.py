@@ -35,11 +35,15 @@ from uop.spec.errors import UndefinedError, UopError
 from uop.spec.graph import (
     base_of,
     calls,
+    free_params,
     kernel_calls,
     leaves,
     outside,
+    outside_bodies,
+    rebuild,
     replaced,
     slot_of,
+    toposort,
     without_order,
 )
 from uop.spec.kernel.forms import open_ranges
@@ -47,7 +51,6 @@ from uop.spec.kernel.listing import Listing
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import index_value
 from uop.spec.uop import UOp, const, dims, index_const, param
-from uop.spec.walk import free_params, outside_bodies, rebuild, toposort
 
 MOST_ELEMENTS = 1 << 14
 """A computation over more work items and iterations stays in its kernel."""

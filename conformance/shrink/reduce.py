@@ -34,18 +34,21 @@ from uop.spec.dtype import Kind, dtypes
 from uop.spec.errors import UopError
 from uop.spec.graph import (
     all_replaced,
+    free_params,
     inlined,
     leaves,
     outside,
+    outside_bodies,
     over,
+    rebuild,
     replaced,
     slot_of,
     slots_of,
+    toposort,
     written,
 )
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
-from uop.spec.walk import free_params, outside_bodies, rebuild, toposort
 
 DEPTHS = (1, 2, 3, 5)
 ROUNDS = 24

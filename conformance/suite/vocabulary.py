@@ -14,13 +14,13 @@ from typing import cast
 from uop.conformance.protocol.types import Hello
 from uop.spec.args import AllReduceArg, ReduceArg
 from uop.spec.dtype import DTYPES, DType, dtypes
+from uop.spec.graph import toposort
 from uop.spec.latitude import Ulp, Unordered
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import Interval
 from uop.spec.registry import DECLARATIONS, OpDef
 from uop.spec.text.printer import in_place
 from uop.spec.uop import UOp, param
-from uop.spec.walk import toposort
 
 PINNED = "vocabulary.toml"
 """The file with the vocabulary of this version, so that a new op changes no program."""

@@ -29,10 +29,9 @@ from uop.spec.args import arg_of
 from uop.spec.conditions.clauses import lacking, located, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError
-from uop.spec.graph import outside
+from uop.spec.graph import outside, outside_bodies
 from uop.spec.kernel.loops import with_joined_loops
 from uop.spec.ops.names import Op
-from uop.spec.walk import outside_bodies
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp

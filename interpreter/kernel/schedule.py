@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from uop.spec.args import AddrSpace, AxisType, ConstArg, RangeArg, arg_of
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.dtype import dtypes
-from uop.spec.graph import base_of
+from uop.spec.graph import base_of, toposort
 from uop.spec.kernel.forms import closed_by
 from uop.spec.kernel.listing import BLOCK_ENDS, BLOCK_STARTS
 from uop.spec.ops.names import Op
-from uop.spec.walk import toposort
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp

@@ -25,12 +25,11 @@ from uop.spec.args import arg_of
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.errors import PassError
 from uop.spec.extension import in_core_ops
-from uop.spec.graph import LEAVES, base_of, inlined, kind_of, slot_of
+from uop.spec.graph import LEAVES, base_of, inlined, kind_of, slot_of, toposort
 from uop.spec.ops.names import Op
 from uop.spec.properties.axis import shards
 from uop.spec.shards import folds_shards, local_node, local_shape, sources_here
 from uop.spec.uop import UOp, dims, param
-from uop.spec.walk import toposort
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

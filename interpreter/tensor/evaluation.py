@@ -29,12 +29,20 @@ from uop.spec.args import arg_of
 from uop.spec.conditions.clauses import lacking, located, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import LackingError, UndefinedError
-from uop.spec.graph import LEAVES, base_of, passed_buffer, slot_of, without_order
+from uop.spec.graph import (
+    CALLS,
+    LEAVES,
+    base_of,
+    kept_with_root,
+    passed_buffer,
+    slot_of,
+    toposort,
+    without_order,
+)
 from uop.spec.kernel.forms import BELOW_THE_GRAPH
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import size
 from uop.spec.registry import DECLARATIONS
-from uop.spec.walk import CALLS, kept_with_root, toposort
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp

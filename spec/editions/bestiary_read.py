@@ -16,13 +16,12 @@ from uop.spec.args import AddrSpace, Device, LanesArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.editions import bestiary_args as b
 from uop.spec.errors import MalformedError, UnsupportedError
-from uop.spec.graph import slot_of
+from uop.spec.graph import CALLS, free_params, rebuild, slot_of
 from uop.spec.ops.codegen import PROGRAM_PARTS
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import fixed, size_of
 from uop.spec.text.codec import decode_scalar
 from uop.spec.uop import UOp, const, dims, index_const
-from uop.spec.walk import CALLS, free_params, rebuild
 
 if TYPE_CHECKING:
     from uop.spec.editions.edition import Read, Reading

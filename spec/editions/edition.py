@@ -14,6 +14,7 @@ from typing import Any
 from uop.spec.args import Arg, PlaceArg, arg_of
 from uop.spec.conditions.labels import Condition
 from uop.spec.errors import InvalidError, MalformedError, UnsupportedError, UopError
+from uop.spec.graph import toposort
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Operands
 from uop.spec.text.literal import Line, Literal, Quoted, print_literal
@@ -21,7 +22,6 @@ from uop.spec.text.literal import Word as Bare
 from uop.spec.text.printer import derived, in_place, print_node, print_tag
 from uop.spec.text.program import Scope, Unbuilt
 from uop.spec.uop import UOp
-from uop.spec.walk import toposort
 
 Read = Callable[["Reading", tuple[UOp, ...], Any], UOp]
 Write = Callable[["Writing", UOp], "Form"]

@@ -24,6 +24,7 @@ from uop.spec.args import Arg, ConstArg, PlaceArg
 from uop.spec.dtype import dtypes
 from uop.spec.editions.edition import Edition, EditionScope, Form, Word, Writing
 from uop.spec.errors import MalformedError
+from uop.spec.graph import toposort
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import spelled
 from uop.spec.text.codec import decode_fields, encode_arg
@@ -32,7 +33,6 @@ from uop.spec.text.literal import Word as Bare
 from uop.spec.text.printer import in_place, print_tag
 from uop.spec.text.program import read_tag
 from uop.spec.uop import UOp, dims, index_const
-from uop.spec.walk import toposort
 
 BRANCH = re.compile(r"[\s│]*(?P<corner>[├└])─*\s*(?P<text>.*)", re.DOTALL)
 DRAWN_OTHERWISE = re.compile(r"\s*[|│`+]")

@@ -15,16 +15,18 @@ from uop.spec.frontend.views import reshaped
 from uop.spec.graph import (
     LEAVES,
     all_inlined,
+    all_rebuilt,
     all_replaced,
     base_of,
+    outside_bodies,
     over,
     put_back,
+    toposort,
     viewed,
     views_of,
 )
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const
-from uop.spec.walk import all_rebuilt, outside_bodies, toposort
 
 
 def without_stores(roots: Iterable[UOp]) -> dict[UOp, UOp]:

@@ -31,12 +31,12 @@ from uop.spec.frontend.calls import (
 )
 from uop.spec.frontend.tensor import FOLDS, Tensor
 from uop.spec.frontend.values import elements, held_by
+from uop.spec.graph import outside_bodies, toposort
 from uop.spec.ops.names import Op
 from uop.spec.text.array import nested
 from uop.spec.text.literal import Line, Token, Word
 from uop.spec.text.printer import in_place
 from uop.spec.uop import UOp
-from uop.spec.walk import outside_bodies, toposort
 
 INDENT = "    "
 BODY = "body"

@@ -22,12 +22,11 @@ from uop.spec.dtype import DType, Number, Scalar, dtypes
 from uop.spec.errors import CaptureWarning, InvalidError, users_line
 from uop.spec.frontend import views
 from uop.spec.frontend.evaluator import Held, evaluator, installed
-from uop.spec.graph import leaves, over, slot_of
+from uop.spec.graph import leaves, outside_bodies, over, slot_of, toposort
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.text.array import Array, nested
 from uop.spec.uop import UOp, const, dims
-from uop.spec.walk import outside_bodies, toposort
 
 Nested = Number | Sequence["Nested"]
 NUMBERS = (bool, int, float, Fraction)

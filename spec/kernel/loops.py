@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from uop.spec.graph import rebuild
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
-from uop.spec.walk import rebuild
 
 
 def with_joined_loops(body: UOp) -> UOp:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from uop.spec.args import GetTupleArg, ParamArg, arg_of
 from uop.spec.dtype import dtypes
-from uop.spec.graph import slot_of
+from uop.spec.graph import free_params, slot_of
 from uop.spec.ops.constraints import op_among
 from uop.spec.ops.kinds import declare, effect
 from uop.spec.ops.names import Op
@@ -16,7 +16,6 @@ from uop.spec.properties import device, dtype, min_max
 from uop.spec.properties.axis import shards
 from uop.spec.properties.shape import is_fixed
 from uop.spec.registry import Clause, Constraint
-from uop.spec.walk import free_params
 
 if TYPE_CHECKING:
     from uop.spec.registry import Node, Shape

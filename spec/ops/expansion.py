@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, cast
 from uop.spec import args
 from uop.spec.args import arg_of
 from uop.spec.dtype import Kind, dtypes
+from uop.spec.graph import rebuild
 from uop.spec.ops.names import Op
 from uop.spec.ops.sizes import const_like, shape_node, size_node
-from uop.spec.walk import rebuild
 
 if TYPE_CHECKING:
     from uop.spec.registry import Build, Node

@@ -22,19 +22,22 @@ from uop.spec.args import Arg, ConstArg, ParamArg, arg_of
 from uop.spec.conditions.labels import CONDITIONS
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError, users_line
-from uop.spec.graph import over, replaced, slot_of, without_order
-from uop.spec.ops.names import FLOOR_DIVISIONS, Op
-from uop.spec.properties.shape import is_fixed, size_of
-from uop.spec.registry import DECLARATIONS, Sizes
-from uop.spec.walk import (
+from uop.spec.graph import (
     CALLS,
     all_sources,
     free_params,
     kept_with_root,
     outside_bodies,
+    over,
     rebuild,
+    replaced,
+    slot_of,
     toposort,
+    without_order,
 )
+from uop.spec.ops.names import FLOOR_DIVISIONS, Op
+from uop.spec.properties.shape import is_fixed, size_of
+from uop.spec.registry import DECLARATIONS, Sizes
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp

@@ -14,10 +14,10 @@ from html import escape
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from uop.spec.graph import toposort
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import spelled
 from uop.spec.text.printer import in_place, print_node
-from uop.spec.walk import toposort
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from uop.spec.args import AddrSpace, Arg, Device
 from uop.spec.dtype import DType, dtypes
+from uop.spec.graph import toposort
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import spelled
 from uop.spec.text.codec import arg_text
 from uop.spec.text.literal import Quoted, print_literal
-from uop.spec.walk import toposort
 
 if TYPE_CHECKING:
     from uop.spec.uop import UOp

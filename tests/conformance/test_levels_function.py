@@ -11,10 +11,9 @@ from uop.conformance.suite.case import Case
 from uop.interpreter.evaluate import FullOutput, evaluate_full
 from uop.interpreter.inputs import Inputs
 from uop.interpreter.values import Value
-from uop.spec.graph import inlined, outside, slots_of
+from uop.spec.graph import inlined, outside, outside_bodies, slots_of, toposort
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
-from uop.spec.walk import outside_bodies, toposort
 
 
 @pytest.fixture(scope="module")

@@ -26,11 +26,10 @@ from uop.spec.args import Arg, BinaryArg, ConstArg, DTypeArg, SourceArg
 from uop.spec.case import FileCase
 from uop.spec.dtype import DTYPES, DType, Kind, dtypes
 from uop.spec.errors import InvalidError, UndefinedError
-from uop.spec.graph import kind_of, slot_of, slots_of
+from uop.spec.graph import kind_of, outside_bodies, slot_of, slots_of, toposort
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, identity_of
 from uop.spec.uop import UOp, dims, param
-from uop.spec.walk import outside_bodies, toposort
 
 BYTES = (dtypes.bool, dtypes.int8, dtypes.uint8, dtypes.fp8e4m3, dtypes.fp8e5m2)
 ELEMENTWISE = [

@@ -11,9 +11,9 @@ import pytest
 from uop.interpreter.accept import accept
 from uop.interpreter.evaluate import evaluate, evaluate_full
 from uop.spec.dtype import dtypes
+from uop.spec.graph import kept_with_root, toposort
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, param
-from uop.spec.walk import kept_with_root, toposort
 
 SOURCES = {"d": "bc", "c": "ab", "b": "a", "a": ""}
 

@@ -34,11 +34,13 @@ from uop.spec.graph import (
     base_of,
     inlined,
     outside,
+    outside_bodies,
     passed_buffer,
     put_back,
     returns_memory,
     slot_of,
     slots_of,
+    toposort,
     viewed,
     views_of,
     written_by,
@@ -47,7 +49,6 @@ from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable, variables_of
 from uop.spec.registry import Sizes
 from uop.spec.uop import UOp, const, dims
-from uop.spec.walk import outside_bodies, toposort
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,12 +14,11 @@ from uop.compiler.stages.callify.devices import is_on_several, on_single_devices
 from uop.compiler.stages.stage import Stage
 from uop.spec.args import GetTupleArg
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import PRECOMPILED, all_inlined, written
+from uop.spec.graph import PRECOMPILED, all_inlined, toposort, written
 from uop.spec.kernel.forms import BELOW_THE_GRAPH, CALLIFIED
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable
 from uop.spec.uop import UOp
-from uop.spec.walk import toposort
 
 
 def callify(root: UOp, fired: Fired = unobserved) -> UOp:

@@ -21,13 +21,21 @@ from uop.compiler.stages.select.launch import is_work_item, shared_folds
 from uop.spec.args import AddrSpace, AxisType, RangeArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import accessed, base_of, kernels, over, slot_of
+from uop.spec.graph import (
+    accessed,
+    base_of,
+    kernels,
+    outside_bodies,
+    over,
+    rebuild,
+    slot_of,
+    toposort,
+)
 from uop.spec.kernel.forms import closed_by, open_ranges
 from uop.spec.kernel.loops import with_joined_loops
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size
 from uop.spec.uop import UOp
-from uop.spec.walk import outside_bodies, rebuild, toposort
 
 
 def split_nests(root: UOp) -> UOp:

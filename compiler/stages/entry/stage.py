@@ -13,12 +13,11 @@ from uop.compiler.targets.target import Target
 from uop.spec.args import BufferArg
 from uop.spec.errors import PassError, RefusedError, UnsupportedError
 from uop.spec.extension import in_core_ops
-from uop.spec.graph import kernel_calls, kernels, slot_of, with_kernels
+from uop.spec.graph import kernel_calls, kernels, rebuild, slot_of, with_kernels
 from uop.spec.kernel import forms
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable, variables_of, with_bound_variables
 from uop.spec.uop import UOp, checked_root, dims
-from uop.spec.walk import rebuild
 
 
 def to_core_ops(root: UOp) -> UOp:

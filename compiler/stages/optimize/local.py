@@ -38,11 +38,10 @@ from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.rewrite import Fired
 from uop.compiler.rewriting.simplify import bounds, linear_form
 from uop.spec.args import AddrSpace, AxisType, BufferArg, arg_of
-from uop.spec.graph import base_of
+from uop.spec.graph import base_of, rebuild
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, dims
-from uop.spec.walk import rebuild
 
 WITHIN = (AxisType.UNROLL, AxisType.LOCAL, AxisType.UPCAST, AxisType.WARP)
 """The axes of a tile, in their order in LOCAL memory: neighbours are read at once, by one work item

@@ -31,7 +31,7 @@ from uop.compiler.stages.stage import Sequences, Stage
 from uop.compiler.targets.target import Target
 from uop.spec.args import AxisType, RangeArg, ReduceArg, arg_of
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import kernel_calls
+from uop.spec.graph import kernel_calls, outside_bodies, rebuild
 from uop.spec.kernel.forms import OPTIMIZED, open_ranges
 from uop.spec.kernel.optimization import (
     SPLIT_FROM,
@@ -47,7 +47,6 @@ from uop.spec.kernel.optimization import (
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import variables_of
 from uop.spec.uop import UOp, const, index_const
-from uop.spec.walk import outside_bodies, rebuild
 
 
 def optimize(root: UOp, fired: Fired = unobserved, sequences: Sequences | Target = ()) -> UOp:

@@ -22,11 +22,11 @@ from uop.compiler.rewriting.simplify import SIMPLIFY, conjuncts, linear_form
 from uop.compiler.stages.rangeify.lower import Lowering
 from uop.spec.args import AxisType, FlipArg, PermuteArg, ReduceArg, arg_of
 from uop.spec.dtype import dtypes
+from uop.spec.graph import toposort
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.shards import window
 from uop.spec.uop import UOp, dims
-from uop.spec.walk import toposort
 
 BLOCK = 8
 """The elements of a block of a scan: its square, unrolled, is one growing vector."""

@@ -33,12 +33,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from uop.spec.args import FlipArg, PermuteArg, ReduceArg, arg_of
-from uop.spec.graph import views_of
+from uop.spec.graph import toposort, views_of
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.ops.names import Op
 from uop.spec.registry import Sizes
 from uop.spec.uop import UOp
-from uop.spec.walk import toposort
 
 SYMBOLIC = 64
 """The number that a size which depends on variables counts as."""

@@ -13,10 +13,10 @@ from types import MappingProxyType
 
 from uop.spec.args import AddrSpace, ConstArg, SpecialArg, arg_of
 from uop.spec.errors import UnsupportedError
+from uop.spec.graph import kept_with_root
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import bind, is_size, variables
 from uop.spec.uop import UOp
-from uop.spec.walk import kept_with_root
 
 OVER_ALL = ("gidx0", "gidx1", "gidx2")
 """The SPECIALs that number workgroups, or the work items of a kernel that uses no workgroups."""

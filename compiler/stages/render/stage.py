@@ -20,12 +20,11 @@ from uop.compiler.targets.cstyle import Dialect, c_type
 from uop.compiler.targets.prelude import used_helpers
 from uop.compiler.targets.target import Target
 from uop.spec.args import BinaryArg, SourceArg
-from uop.spec.graph import base_of, calls, slot_of
+from uop.spec.graph import base_of, calls, kept_with_root, slot_of
 from uop.spec.kernel.forms import RENDERED
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size, is_variable
 from uop.spec.uop import UOp
-from uop.spec.walk import kept_with_root
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,11 @@ from uop.compiler.targets.cstyle import (
 from uop.spec.args import AddrSpace, ConstArg, CustomArg, InsArg, RangeArg, WmmaArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import DeviceLacksError, PassError, UnsupportedError
-from uop.spec.graph import base_of
+from uop.spec.graph import base_of, kept_with_root
 from uop.spec.kernel.instructions import check_operands, filled, instruction_named
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size
 from uop.spec.uop import UOp
-from uop.spec.walk import kept_with_root
 
 
 def statements(linear: UOp, dialect: Dialect) -> Statements:

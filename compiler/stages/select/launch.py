@@ -12,12 +12,12 @@ from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.stages.expand import flat, shaped
 from uop.spec.args import AddrSpace, AxisType, ReduceArg, SpecialArg, arg_of
 from uop.spec.errors import UnsupportedError
+from uop.spec.graph import rebuild
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp, index_const
-from uop.spec.walk import rebuild
 
 GROUPS = (AxisType.GLOBAL, AxisType.THREAD)
 GROUP_REDUCE = AxisType.GROUP_REDUCE

@@ -42,12 +42,11 @@ from uop.compiler.stages.select.packs import (
 from uop.compiler.targets.target import Target
 from uop.spec.args import AddrSpace, ReduceArg, arg_of
 from uop.spec.dtype import DType, dtypes
-from uop.spec.graph import LEAVES, base_of
+from uop.spec.graph import LEAVES, base_of, rebuild
 from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
 from uop.spec.uop import UOp
-from uop.spec.walk import rebuild
 
 
 def in_vectors(body: UOp, target: Target, simplify: Rewriter) -> UOp:

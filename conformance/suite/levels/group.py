@@ -24,11 +24,10 @@ from uop.interpreter.numeric.storage import Array
 from uop.spec.args import ConstArg, arg_of
 from uop.spec.dtype import DType, dtypes
 from uop.spec.errors import UopError
-from uop.spec.graph import slots_of
+from uop.spec.graph import rebuild, slots_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.shape import fixed
 from uop.spec.uop import UOp, const, index_const
-from uop.spec.walk import rebuild
 
 TRIES = 12
 """Many changes of sizes break a constraint, or let the program read what is not there."""

@@ -19,10 +19,9 @@ from uop.conformance.suite.levels.group import Generated, Group, group, with_dat
 from uop.conformance.suite.values import draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.dtype import DType, Kind, dtypes
-from uop.spec.graph import all_replaced, inlined
+from uop.spec.graph import all_replaced, inlined, outside_bodies, toposort
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const, param, variable
-from uop.spec.walk import outside_bodies, toposort
 
 HOMES: dict[str, tuple[str, ...]] = {
     "integers": ("int8", "int32", "int64", "uint16", "uint64"),

@@ -34,12 +34,11 @@ from uop.spec.args import BinaryArg
 from uop.spec.dtype import DType, Kind
 from uop.spec.editions import EDITIONS, parse, print_program
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import inlined, outside, over, replaced, slot_of
+from uop.spec.graph import inlined, outside, outside_bodies, over, rebuild, replaced, slot_of
 from uop.spec.latitude import Ulp
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS, Shape
 from uop.spec.uop import UOp
-from uop.spec.walk import outside_bodies, rebuild
 
 Way = Callable[[Growth, UOp], UOp]
 """Gives a value a memory of its own."""

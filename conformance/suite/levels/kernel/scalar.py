@@ -23,11 +23,10 @@ from uop.spec.args import (
     SpecialArg,
 )
 from uop.spec.dtype import DType, dtypes
-from uop.spec.graph import slots_of
+from uop.spec.graph import slots_of, toposort
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable
 from uop.spec.uop import UOp, const, index_const, variable
-from uop.spec.walk import toposort
 
 
 class Listing:

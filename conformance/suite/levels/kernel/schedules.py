@@ -33,7 +33,7 @@ from uop.interpreter.numeric.storage import Array
 from uop.spec.args import AxisType, PadFill, WmmaArg
 from uop.spec.dtype import DTYPES, DType, dtypes
 from uop.spec.errors import InvalidError
-from uop.spec.graph import base_of, calls, leaves, over, slot_of
+from uop.spec.graph import base_of, calls, leaves, outside_bodies, over, rebuild, slot_of
 from uop.spec.kernel.optimization import (
     SPLIT_FROM,
     MatrixUnit,
@@ -46,7 +46,6 @@ from uop.spec.kernel.optimization import (
 )
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, param
-from uop.spec.walk import outside_bodies, rebuild
 
 GRAPHS = LOWERED | {"small-floats": ("float16",)}
 """The dtypes that graphs start with, by the flavour in which they grow."""
