@@ -24,13 +24,21 @@ from uop.spec.args import ConstArg, CustomFunctionArg, GetAddrArg, arg_of
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import base_of, calls, kernels, returns_memory, slot_of, slots_of, written
+from uop.spec.graph import (
+    base_of,
+    calls,
+    devices_of,
+    kernels,
+    returns_memory,
+    slot_of,
+    slots_of,
+    written,
+)
 from uop.spec.kernel.functions import function_named
 from uop.spec.kernel.listing import BLOCK_ENDS, BLOCK_STARTS
 from uop.spec.ops.names import Op
 from uop.spec.properties.interval import Interval
 from uop.spec.properties.symbolic import is_size
-from uop.spec.shards import devices_of
 from uop.spec.uop import UOp
 
 

@@ -20,6 +20,7 @@ from uop.spec.kernel.functions import CUSTOM_FUNCTIONS
 from uop.spec.ops.names import Op
 
 if TYPE_CHECKING:
+    from uop.spec.args import Device
     from uop.spec.registry import Node
     from uop.spec.uop import UOp
 
@@ -119,6 +120,11 @@ def outside_bodies(node: M) -> tuple[M, ...]:
     return node.src[1:] if node.op in CALLS else node.src
 
 
+def free_sources(node: M) -> tuple[M, ...]:
+    """The sources of a node; of a BIND without its variable, of a call without its body."""
+    return node.src[1:] if node.op is Op.BIND else outside_bodies(node)
+
+
 def free_params(body: M) -> tuple[M, ...]:
     """The PARAMs of a body, without the PARAMs of nested bodies."""
     return (body,) if body.op is Op.PARAM else _params_below(body)
@@ -191,7 +197,7 @@ def kernels(root: UOp) -> list[UOp]:
 
 def with_kernels(root: UOp, rewritten: Callable[[UOp], UOp]) -> UOp:
     """A program with each of its kernels rewritten."""
-    return root.substitute({body: rewritten(body) for body in kernels(root)})
+    return substituted(root, {body: rewritten(body) for body in kernels(root)})
 
 
 def leaves(root: UOp) -> list[UOp]:
@@ -204,27 +210,31 @@ def slots_of(root: UOp) -> dict[int, UOp]:
 
     InvalidError if two of them have one slot.
     """
-    return _entered(dict(_slots_below(root)), root)
-
-
-@kept_with_root
-def _slots_below(root: UOp) -> dict[int, UOp]:
     found: dict[int, UOp] = {}
-    for u in toposort(_taking_inputs(root), _taking_inputs):
-        _entered(found, u)
-    return found
-
-
-def _entered(found: dict[int, UOp], u: UOp) -> dict[int, UOp]:
-    if u.op in LEAVES:
-        other = found.setdefault(slot_of(u), u)
-        if other is not u:
+    below = _inputs_below(root)
+    for u in (*below, root) if root.op in LEAVES else below:
+        if (other := found.setdefault(slot_of(u), u)) is not u:
             raise clash(slot_of(u), other, u)
     return found
 
 
-def _taking_inputs(u: UOp) -> tuple[UOp, ...]:
-    return u.src[1:] if u.op is Op.BIND else outside_bodies(u)
+@kept_with_root
+def _inputs_below(root: UOp) -> tuple[UOp, ...]:
+    order = toposort(free_sources(root), free_sources)
+    return tuple(u for u in order if u.op in LEAVES)
+
+
+def places_of(device: Device) -> tuple[str, ...]:
+    """The names of a device; none for None."""
+    if device is None:
+        return ()
+    return device if isinstance(device, tuple) else (device,)
+
+
+def devices_of(root: UOp) -> tuple[str, ...]:
+    """The names of the devices of a program, in the order of their first use."""
+    found = dict.fromkeys(u.device for u in root.toposort())
+    return tuple(dict.fromkeys(name for device in found for name in places_of(device)))
 
 
 def slot_of(leaf: Node) -> int:
@@ -316,6 +326,11 @@ def accessed(access: UOp, call: UOp) -> UOp:
     """The memory that a LOAD, STORE or ATOMICADD in the kernel of a CALL reads or writes."""
     base = base_of(access.src[0])
     return base_of(call.src[1 + slot_of(base)]) if base.op is Op.PARAM else base
+
+
+def substituted(root: UOp, new: Mapping[UOp, UOp]) -> UOp:
+    """Replace nodes of a graph. Nodes inside a replacement are not replaced again."""
+    return rebuild(root, type(root).with_src, done=dict(new)) if new else root
 
 
 def replaced(root: UOp, new: Mapping[UOp, UOp]) -> UOp:

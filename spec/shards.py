@@ -18,19 +18,6 @@ if TYPE_CHECKING:
     from uop.spec.registry import Shape
 
 
-def places_of(device: Device) -> tuple[str, ...]:
-    """The names of a device; none for None."""
-    if device is None:
-        return ()
-    return device if isinstance(device, tuple) else (device,)
-
-
-def devices_of(root: UOp) -> tuple[str, ...]:
-    """The names of the devices of a program, in the order of their first use."""
-    found = dict.fromkeys(u.device for u in root.toposort())
-    return tuple(dict.fromkeys(name for device in found for name in places_of(device)))
-
-
 def local_shape(u: UOp) -> Shape:
     """The shape of the part of a node that one device holds."""
     count = shards(u)

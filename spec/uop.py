@@ -15,7 +15,7 @@ from uop.spec.args import AddrSpace, Arg, ConstArg, Device, ParamArg
 from uop.spec.conditions.labels import invalid
 from uop.spec.dtype import DType, Number, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError, users_line
-from uop.spec.graph import all_sources, rebuild, toposort
+from uop.spec.graph import all_sources, substituted, toposort
 from uop.spec.ops.names import Op
 from uop.spec.properties import symbolic
 from uop.spec.properties.interval import Interval
@@ -196,9 +196,7 @@ class UOp(_Fields):
         for pair in new.items():
             if not isinstance(pair[0], UOp) or not isinstance(pair[1], UOp):
                 raise invalid("NODE.c4", "substitute", _repr(pair))
-        if not new:
-            return self
-        return rebuild(self, UOp.with_src, done=dict(new))
+        return substituted(self, new)
 
     def with_src(self, src: Iterable[UOp]) -> UOp:
         """The same op, arg and tag over other sources."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uop.spec.frontend.calls import composed
 from uop.spec.frontend.tensor import Tensor
-from uop.spec.shards import places_of
+from uop.spec.graph import places_of
 
 Devices = tuple[str, ...]
 

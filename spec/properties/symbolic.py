@@ -26,6 +26,7 @@ from uop.spec.graph import (
     CALLS,
     all_sources,
     free_params,
+    free_sources,
     kept_with_root,
     outside_bodies,
     over,
@@ -80,8 +81,8 @@ def variables(root: UOp) -> tuple[UOp, ...]:
     bodies.
     """
     if root._variables is None:
-        for u in toposort([root], lambda v: [s for s in _free(v) if s._variables is None]):
-            found = {v for s in _free(u) for v in s._variables or ()}
+        for u in toposort([root], lambda v: [s for s in free_sources(v) if s._variables is None]):
+            found = {v for s in free_sources(u) for v in s._variables or ()}
             known = (u,) if is_variable(u) else tuple(sorted(found, key=slot_of)) if found else ()
             object.__setattr__(u, "_variables", known)
     return root._variables or ()
@@ -171,7 +172,7 @@ def checked(build: Builder, u: UOp, concrete: UnsupportedError | None) -> Instan
     `concrete` is the error of its rules for numbers. It is raised again if the node has no
     variables.
     """
-    found = {v for s in _free(u) for v in variables(s)}
+    found = {v for s in free_sources(u) for v in variables(s)}
     if concrete is not None and not found:
         raise concrete
     bindings = trials(sorted(found, key=slot_of))
@@ -282,10 +283,10 @@ def _instance(build: Builder, root: UOp, binding: Binding) -> UOp:
     def known(u: UOp) -> UOp:
         return _INSTANCES[u][key(u)] or u
 
-    for u in toposort([root], lambda v: [s for s in _free(v) if not is_known(s)]):
+    for u in toposort([root], lambda v: [s for s in free_sources(v) if not is_known(s)]):
         if u is not root and is_known(u):
             continue
-        free = _free(u)
+        free = free_sources(u)
         src = [*u.src[: len(u.src) - len(free)], *map(known, free)]
         if u in values:
             made = values[u]
@@ -344,11 +345,6 @@ def _folded(build: Builder, u: UOp) -> UOp:
 
 def _number(build: Builder, value: int) -> UOp:
     return build(Op.CONST, arg=ConstArg.of(value, dtypes.index))
-
-
-def _free(u: UOp) -> tuple[UOp, ...]:
-    """The sources of a node; of a BIND without its variable, of a call without its body."""
-    return u.src[1:] if u.op is Op.BIND else outside_bodies(u)
 
 
 def _arg(u: UOp) -> Any:

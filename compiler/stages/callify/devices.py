@@ -19,20 +19,12 @@ from uop.compiler.stages.callify.contents import temporary
 from uop.spec.args import BufferArg, LoadArg, ParamArg, PermuteArg, ReduceArg, arg_of
 from uop.spec.conditions.clauses import lacking
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import LEAVES, base_of, returns_memory, slot_of
+from uop.spec.graph import LEAVES, base_of, devices_of, places_of, returns_memory, slot_of
 from uop.spec.ops.names import Op
 from uop.spec.properties.axis import shards
 from uop.spec.properties.shape import is_fixed
 from uop.spec.properties.symbolic import is_variable
-from uop.spec.shards import (
-    devices_of,
-    folds_shards,
-    local_node,
-    local_shape,
-    places_of,
-    sources_here,
-    window,
-)
+from uop.spec.shards import folds_shards, local_node, local_shape, sources_here, window
 from uop.spec.uop import UOp
 
 
