@@ -5,14 +5,15 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
+from itertools import dropwhile
 
 from uop.compiler.loaded import Compiled
 from uop.compiler.rewriting.rewrite import unobserved
 from uop.compiler.runtime.binary import binaries_of
 from uop.compiler.stages.callify.stage import STAGE as CALLIFY
-from uop.compiler.stages.entry.stage import alone, enter, first_stage, to_core_ops
+from uop.compiler.stages.entry.first import first_stage
+from uop.compiler.stages.entry.stage import Entry, alone, enter, to_core_ops
 from uop.compiler.stages.expand import STAGE as EXPAND
 from uop.compiler.stages.linearize import STAGE as LINEARIZE
 from uop.compiler.stages.optimize.stage import STAGE as OPTIMIZE
@@ -21,12 +22,12 @@ from uop.compiler.stages.rangeify.stage import STAGE as RANGEIFY
 from uop.compiler.stages.render.stage import STAGE as RENDER
 from uop.compiler.stages.select.stage import STAGE as SELECT
 from uop.compiler.stages.stage import Sequences, Setting, Stage
-from uop.compiler.steps import executable, results_of
+from uop.compiler.steps import executable
 from uop.compiler.targets.cuda import CUDA, CUDA_HOST
 from uop.compiler.targets.opencl import OPENCL
 from uop.compiler.targets.target import Target
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import ProgramKind, kernel_calls, kernels, kind_of
+from uop.spec.graph import kernels, substituted, with_kernels
 from uop.spec.kernel.forms import verify
 from uop.spec.nearest import did_you_mean
 from uop.spec.ops.names import Op
@@ -61,13 +62,14 @@ def compile(
     stage breaks its contract.
     """
     with _uncollected():
-        chosen = find_target(target)
+        setting = Setting(find_target(target), optimizations, quick)
         given = to_core_ops(root)
-        binaries = binaries_of(given, chosen.name)
-        root = _entered(given, chosen)
-        stages = dict(_run_stages(root, Setting(chosen, optimizations, quick), observe))
-        results = results_of(root, next(iter(stages.values())))
-        return Compiled(stages, executable(root, results, stages["plan"], chosen, binaries))
+        bodies = kernels(given)
+        binaries = binaries_of(bodies, setting.target.name)
+        entry = enter(given)
+        stages = dict(_run_stages(entry, setting, observe))
+        first, planned = next(iter(stages.values())), stages["plan"]
+        return Compiled(stages, executable(entry, first, planned, setting.target, binaries))
 
 
 def lower(
@@ -78,66 +80,46 @@ def lower(
 ) -> UOp:
     """The output of a stage for a program; UnsupportedError for a stage that does not run."""
     setting = Setting(find_target(target), optimizations)
-    for name, program in _run_stages(_entered(to_core_ops(root), setting.target), setting):
+    for name, program in _run_stages(enter(to_core_ops(root)), setting):
         if name == stage:
             return program
     raise UnsupportedError(f"no stage {stage} is left for this program")
 
 
-def _entered(root: UOp, target: Target) -> UOp:
-    """The program that the stages see. If it has ops on whole tensors too, it begins at the first
-    stage, and its kernels are instructions already.
-    """
-    program = enter(root)
-    if kind_of(program) is not ProgramKind.MIXED:
-        return program
-    linears: dict[UOp, UOp] = {}
-    for call in kernel_calls(program):
-        kernel = alone(call)
-        is_list = first_stage(kernel, target) == "plan"
-        listed = kernel if is_list else lower(kernel, "linearize", target)
-        linears[call.src[0]] = kernels(listed)[0]
-    return program.substitute(linears)
-
-
 def _run_stages(
-    program: UOp, setting: Setting, observe: Observe | None = None
+    entry: Entry, setting: Setting, observe: Observe | None = None
 ) -> Iterator[tuple[str, UOp]]:
     """Run the stages that a program needs; yield the name and the output of each."""
-    stages = _stages_for(program, setting)
-    # Kernels that are instructions at the first stage are hidden from those that write kernels.
-    linears = kernels(program) if stages[0] is STAGES[0] else []
-    hidden = {body: UOp(Op.SINK, tag=f"kernel {k}") for k, body in enumerate(linears)}
+    program = entry.program
+    stages, first = STAGES[:-1] if setting.quick else STAGES, STAGES[0].name
+    hidden: dict[UOp, UOp] = {}
+    if entry.calls_kernels:
+        first = first_stage(program, setting)
+    else:
+        # Among ops on whole tensors kernels are instructions, hidden from the stages on graphs.
+        program = with_kernels(program, partial(_listed, setting.target))
+        hidden = {u: UOp(Op.SINK, tag=f"kernel {k}") for k, u in enumerate(kernels(program))}
     shown = {stand_in: body for body, stand_in in hidden.items()}
-    for stage in stages:
+    for stage in dropwhile(lambda stage: stage.name != first, stages):
         fired = unobserved if observe is None else partial(observe, stage.name)
-        before = program.substitute(hidden) if stage.name in ON_GRAPHS[1:] else program
-        after = stage.run(before, setting, fired)
+        before = substituted(program, hidden) if stage.name in ON_GRAPHS[1:] else program
+        # The caller sees every buffer of a kernel program, so `plan` must not share memory.
+        is_planned = stage.name == "plan" and entry.calls_kernels
+        after = before if is_planned else stage.run(before, setting, fired)
         if not setting.quick:
             form = stage.form(setting)
-            verify(after.substitute(hidden) if stage.name in ON_GRAPHS else after, form)
-        after = after.substitute(shown)
+            verify(substituted(after, hidden) if stage.name in ON_GRAPHS else after, form)
+        after = substituted(after, shown)
         if observe is not None:
             observe(stage.name, "", program, after)
         program = after
         yield stage.name, program
 
 
-def _stages_for(root: UOp, setting: Setting) -> list[Stage]:
-    """The stages that a program needs."""
-    stages = STAGES[:-1] if setting.quick else STAGES
-    if not kind_of(root).calls_kernels:
-        return stages
-    names = [stage.name for stage in STAGES]
-    first = names.index(first_stage(root, setting.target))
-    if setting.optimizations and first > names.index("optimize"):
-        what = "optimizations of a program that enters after optimize"
-        raise UnsupportedError(f"{what}, at {names[first]}")
-    # The caller sees every buffer of a kernel program, so `plan` must not share memory.
-    return [
-        replace(stage, run=lambda root, *_: root) if stage.name == "plan" else stage
-        for stage in stages[first:]
-    ]
+def _listed(target: Target, body: UOp) -> UOp:
+    """A kernel as a list of instructions."""
+    ran = _run_stages(Entry(alone(body), calls_kernels=True), Setting(target))
+    return kernels(next(after for stage, after in ran if stage in ("linearize", "plan")))[0]
 
 
 def rules_of(target: str | Target) -> list[str]:

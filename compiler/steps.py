@@ -16,6 +16,7 @@ import numpy as np
 from uop.compiler.execute import Array, CopyStep, Executable, HostStep, KernelRun
 from uop.compiler.rewriting.fold import values_of
 from uop.compiler.runtime.binary import Binary
+from uop.compiler.stages.entry.stage import Entry
 from uop.compiler.stages.render.grid import IN_GROUP, OVER_ALL, name_of, specials
 from uop.compiler.stages.render.stage import named, written_slots
 from uop.compiler.targets.target import Target
@@ -24,16 +25,7 @@ from uop.spec.args import ConstArg, CustomFunctionArg, GetAddrArg, arg_of
 from uop.spec.conditions.clauses import lacking, undefined
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import (
-    base_of,
-    calls,
-    devices_of,
-    kernels,
-    returns_memory,
-    slot_of,
-    slots_of,
-    written,
-)
+from uop.spec.graph import base_of, calls, kernels, returns_memory, slot_of, slots_of, written
 from uop.spec.kernel.functions import function_named
 from uop.spec.kernel.listing import BLOCK_ENDS, BLOCK_STARTS
 from uop.spec.ops.names import Op
@@ -51,36 +43,37 @@ def results_of(root: UOp, first: UOp) -> list[UOp]:
 
 
 def executable(
-    root: UOp, stored: Sequence[UOp], planned: UOp, target: Target, binaries: Mapping[UOp, Binary]
+    entry: Entry, first: UOp, planned: UOp, target: Target, binaries: Mapping[UOp, Binary]
 ) -> Executable:
-    """Make the Executable of a planned program. `stored` are the buffers of the results, `binaries`
-    the machine code of some of its kernels.
+    """Make the Executable of a program, of what its first stage leaves and what `plan` leaves.
+    `binaries` are the machine code of some of its kernels.
 
     UndefinedError for a barrier that is certain to diverge, UnsupportedError for machine code of a
     kernel that is not one of `render`.
     """
-    if calls(root):
+    root = entry.program
+    results = tuple(map(slot_of, results_of(root, first)))
+    is_by_hand = bool(calls(root))
+    if is_by_hand:
         linears = kernels(planned)
         if not binaries.keys() <= set(linears):
             raise UnsupportedError("a PROGRAM with a BINARY whose LINEAR is not one of `render`")
         for linear in linears:
             _refuse_divergent(linear)
-    devices = devices_of(root) or ("",)
-    found = _Steps(devices, binaries)
+    devices = entry.devices or ("",)
+    found = _Steps(devices, binaries, has_copies=not is_by_hand)
     for call in calls(planned):
-        found.add(call, has_copies=not calls(root))
+        found.add(call)
     _check_addresses(found.steps, target)
     kind = root.op if root.dtype is dtypes.void else Op.LOAD
     kind = {Op.TUPLE: Op.TUPLE, Op.FUNCTION: Op.TUPLE, Op.LOAD: Op.LOAD}.get(kind, Op.SINK)
     buffers = tuple(buffer.memory for buffer in found.buffers)
     places = tuple(buffer.place for buffer in found.buffers)
-    results = tuple(map(slot_of, stored))
     into: dict[UOp, UOp | None] = {}
     for step in found.steps:
         if isinstance(step, KernelRun):
             slots = written_slots(step.linear)
-            first = buffers[step.buffers[slots[0]]] if slots else None
-            into.setdefault(step.linear, first)
+            into.setdefault(step.linear, buffers[step.buffers[slots[0]]] if slots else None)
     parts = buffers, tuple(found.steps), results, devices, places
     return Executable(target, kind, slots_of(root), *parts, named(into))
 
@@ -93,17 +86,20 @@ class _Placed:
     place: int
 
 
+@dataclass(slots=True)
 class _Steps:
     """The steps of a program, and the buffers that they use by number."""
 
-    def __init__(self, devices: Sequence[str], binaries: Mapping[UOp, Binary]) -> None:
-        self._devices, self._binaries = devices, binaries
-        self.buffers: dict[_Placed, int] = {}
-        self.steps: list[KernelRun | HostStep | CopyStep] = []
+    devices: Sequence[str]
+    binaries: Mapping[UOp, Binary]
+    has_copies: bool
+    """Whether a kernel with buffers on two devices is a copy, since the compiler made it."""
+    buffers: dict[_Placed, int] = field(default_factory=dict)
+    steps: list[KernelRun | HostStep | CopyStep] = field(default_factory=list)
 
-    def add(self, call: UOp, has_copies: bool) -> None:
-        """Add the step of a CALL. A kernel with buffers on two devices is a copy if the compiler
-        made it, else UnsupportedError.
+    def add(self, call: UOp) -> None:
+        """Add the step of a CALL; UnsupportedError for another kernel with buffers on two
+        devices.
         """
         body, arguments = call.src[0], dict(enumerate(call.src[1:]))
         sizes = {slot: a for slot, a in arguments.items() if is_size(a)}
@@ -115,18 +111,18 @@ class _Steps:
             self.steps.append(_host_step(body, tuple(numbers)))
         elif not others:
             places = {slot: self._number(u, first) for slot, u in bases.items()}
-            self.steps.append(KernelRun(body, places, sizes, self._binaries.get(body), first))
-        elif has_copies and len(bases) == 2:
+            self.steps.append(KernelRun(body, places, sizes, self.binaries.get(body), first))
+        elif self.has_copies and len(bases) == 2:
             to, source = (self._number(u, self._place(u)) for u in bases.values())
             self.steps.append(CopyStep(source, to))
         else:
-            names = ", ".join(self._devices[k] for k in (first, *others))
+            names = ", ".join(self.devices[k] for k in (first, *others))
             raise UnsupportedError(f"a kernel with buffers on the devices ({names})")
 
     def _place(self, buffer: UOp) -> int:
         """The device of a buffer: the first one where it names none."""
         name = buffer.device
-        return self._devices.index(name) if isinstance(name, str) and len(self._devices) > 1 else 0
+        return self.devices.index(name) if isinstance(name, str) and len(self.devices) > 1 else 0
 
     def _number(self, buffer: UOp, place: int) -> int:
         return self.buffers.setdefault(_Placed(buffer, place), len(self.buffers))

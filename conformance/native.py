@@ -75,23 +75,23 @@ def _rendered(root: UOp) -> frozenset[UOp]:
     from uop.compiler.stages.render.stage import kernel_names
 
     kernels = kernel_names(root)
-    called = {call.src[0]: call for call in kernel_calls(root) if call.src[0].op is Op.PROGRAM}
+    called = {call.src[0] for call in kernel_calls(root)}
     ours: set[UOp] = set()
     others: set[UOp] = set()
     for u in root.toposort():
         if u.op is Op.PROGRAM:
-            is_ours = u in called and _is_rendered(called[u], kernels[u.src[0]])
+            is_ours = u in called and _is_rendered(u, kernels[u.src[0]])
             (ours if is_ours else others).add(u.src[1])
     return frozenset(ours - others)
 
 
-def _is_rendered(call: UOp, name: str) -> bool:
-    """Whether the SOURCE of the PROGRAM of a CALL is what uop renders of its LINEAR."""
+def _is_rendered(program: UOp, name: str) -> bool:
+    """Whether the SOURCE of a PROGRAM is what uop renders of its LINEAR."""
     from uop.compiler.pipeline import TARGETS
     from uop.compiler.stages.entry.stage import alone
     from uop.compiler.targets.target import Target
 
-    linear, source, _ = call.src[0].src
+    linear, source, _ = program.src
     text = arg_of(source, SourceArg).text
 
     def is_of(target: Target) -> bool:
@@ -102,7 +102,7 @@ def _is_rendered(call: UOp, name: str) -> bool:
             return False
 
     try:
-        verify(alone(call.with_src([linear, *call.src[1:]])), LINEARIZED)
+        verify(alone(linear), LINEARIZED)
     except UopError:
         return False
     return any(map(is_of, TARGETS.values()))

@@ -200,6 +200,16 @@ def with_kernels(root: UOp, rewritten: Callable[[UOp], UOp]) -> UOp:
     return substituted(root, {body: rewritten(body) for body in kernels(root)})
 
 
+def with_calls(root: UOp, rewritten: Callable[[UOp], UOp]) -> UOp:
+    """A program with each of its CALLs rewritten, if it calls kernels."""
+
+    def with_call(u: UOp, operands: list[UOp]) -> UOp:
+        new = over(u, operands)
+        return rewritten(new) if u.op is Op.CALL else new
+
+    return rebuild(root, with_call, outside_bodies) if kernels(root) else root
+
+
 def leaves(root: UOp) -> list[UOp]:
     """The PARAMs and BUFFERs of a program."""
     return [u for u in outside(root) if u.op in LEAVES]

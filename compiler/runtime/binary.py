@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 
 from uop.spec.args import BinaryArg, SourceArg, arg_of
 from uop.spec.conditions.labels import CONDITIONS
 from uop.spec.errors import LackingError, UnsupportedError
-from uop.spec.graph import kernels
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -57,14 +57,14 @@ def unpack(data: bytes, source: str) -> Binary:
     return Binary(target, machine, kernel, of, code)
 
 
-def binaries_of(root: UOp, target: str) -> dict[UOp, Binary]:
-    """The machine code of the PROGRAMs of a program, by the LINEAR of each.
+def binaries_of(bodies: Iterable[UOp], target: str) -> dict[UOp, Binary]:
+    """The machine code of the PROGRAMs among the kernels of a program, by the LINEAR of each.
 
     LackingError for code that is damaged or of another SOURCE, UnsupportedError for code of another
     target.
     """
     found: dict[UOp, Binary] = {}
-    for body in kernels(root):
+    for body in bodies:
         if body.op is Op.PROGRAM and body.src[2].shape != (0,):
             linear, source, code = body.src
             binary = unpack(arg_of(code, BinaryArg).data, arg_of(source, SourceArg).text)

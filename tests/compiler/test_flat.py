@@ -16,7 +16,7 @@ from uop.interpreter.numeric.storage import Array
 from uop.spec.args import AddrSpace, AxisType, BufferArg, ParamArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import kernels
+from uop.spec.graph import kernels, with_kernels
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, dims, index_const
 
@@ -145,7 +145,7 @@ def test_addresses_are_those_of_numpy() -> None:
     """The position of every index, folded by the interpreter on constants."""
     for index in product(*map(range, SHAPE)):
         effect = UOp(Op.STORE, at(memory(0, *SHAPE), *index), const(1, I32))
-        (body,) = kernels(flatten_memory(calling(UOp(Op.SINK, effect), SHAPE)))
+        (body,) = kernels(with_kernels(calling(UOp(Op.SINK, effect), SHAPE), flatten_memory))
         (place,) = (u for u in body.toposort() if u.op is Op.INDEX)
         assert place.src[0].shape == (24,)
         assert evaluate(place.src[1], {}) == np.ravel_multi_index(index, SHAPE)
@@ -154,7 +154,7 @@ def test_addresses_are_those_of_numpy() -> None:
 def test_flat_kernels_stay_as_they_are() -> None:
     i = loop(0, 4, AxisType.GLOBAL)
     root = calling(ended(UOp(Op.STORE, at(memory(0, 4), i), int32(i)), i), (4,))
-    assert flatten_memory(root) is root
+    assert with_kernels(root, flatten_memory) is root
 
 
 def test_sizes_may_be_variables() -> None:
@@ -162,7 +162,8 @@ def test_sizes_may_be_variables() -> None:
     n = UOp(Op.PARAM, dims(()), arg=ParamArg(1, dtypes.index, min=1, max=6))
     i, k = loop(0, 2, AxisType.LOOP), loop(1, n, AxisType.LOOP)
     body = ended(UOp(Op.STORE, at(memory(0, 2, n), i, k), int32(UOp(Op.ADD, i, k))), i, k)
-    flat = flatten_memory(UOp(Op.SINK, UOp(Op.CALL, body, memory(0, 2, n), n)))
+    root = UOp(Op.SINK, UOp(Op.CALL, body, memory(0, 2, n), n))
+    flat = with_kernels(root, flatten_memory)
     (place,) = (u for u in flat.toposort() if u.op is Op.INDEX)
     assert len(place.src) == 2
     assert len(place.src[0].shape) == 1

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from uop.compiler.pipeline import compile
+from uop.compiler.stages.entry.first import first_stage
 from uop.compiler.stages.entry.scalars import scalarize
-from uop.compiler.stages.entry.stage import first_stage
 from uop.compiler.stages.linearize import linearize
+from uop.compiler.stages.stage import Setting
 from uop.compiler.targets.opencl import OPENCL
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.generate import case_by_id
@@ -77,7 +78,7 @@ def turned_and_picked(item: UOp = ITEM) -> UOp:
 def test_by_hand(dtype: DType) -> None:
     item = ITEM if dtype is dtypes.index else UOp(Op.CAST, ITEM, arg=DTypeArg(dtype))
     before = turned_and_picked(item)
-    assert first_stage(before, OPENCL) == "linearize"
+    assert first_stage(before, Setting(OPENCL)) == "linearize"
     after = linearize(before)
     verify(after, FORMS["linearize"])
     want = [2 * 7, 2 * 42, 2 * 28, *[-1] * 5]

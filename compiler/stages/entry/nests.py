@@ -21,16 +21,7 @@ from uop.compiler.stages.select.launch import is_work_item, shared_folds
 from uop.spec.args import AddrSpace, AxisType, RangeArg
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import (
-    accessed,
-    base_of,
-    kernels,
-    outside_bodies,
-    over,
-    rebuild,
-    slot_of,
-    toposort,
-)
+from uop.spec.graph import accessed, base_of, rebuild, slot_of, toposort
 from uop.spec.kernel.forms import closed_by, open_ranges
 from uop.spec.kernel.loops import with_joined_loops
 from uop.spec.ops.names import Op
@@ -38,19 +29,15 @@ from uop.spec.properties.symbolic import is_size
 from uop.spec.uop import UOp
 
 
-def split_nests(root: UOp) -> UOp:
-    """Split the kernels of a program that do not fit one launch, where that is possible.
+def split_nests(call: UOp) -> UOp:
+    """Split the kernel of a CALL that does not fit one launch, where that is possible.
 
     UnsupportedError for a STORE in two loops over one RANGE.
     """
-
-    def fitting(u: UOp, operands: list[UOp]) -> UOp:
-        if u.op is not Op.CALL or u.src[0].op is not Op.SINK:
-            return over(u, operands)
-        call = u.with_src([_closed_once(u.src[0]), *operands])
-        return call if _fits_one_launch(call) else _in_sequence(call, _split(call))
-
-    return rebuild(root, fitting, outside_bodies) if kernels(root) else root
+    if call.src[0].op is not Op.SINK:
+        return call
+    call = call.with_src([_closed_once(call.src[0]), *call.src[1:]])
+    return call if _fits_one_launch(call) else _in_sequence(call, _split(call))
 
 
 def _closed_once(body: UOp) -> UOp:

@@ -21,7 +21,7 @@ from uop.compiler.rewriting.patterns import int_value
 from uop.spec.args import DTypeArg, InsArg, RangeArg, ReduceArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import LEAVES, base_of, with_kernels, without_order
+from uop.spec.graph import LEAVES, base_of, without_order
 from uop.spec.kernel.forms import ELEMENTWISE
 from uop.spec.kernel.listing import Listing
 from uop.spec.ops.names import Op
@@ -30,12 +30,18 @@ from uop.spec.registry import Sizes
 from uop.spec.uop import UOp, dims, index_const
 
 
-def flatten_memory(root: UOp) -> UOp:
-    """Rewrite the kernels of a program.
+def flatten_memory(body: UOp) -> UOp:
+    """A kernel over flat memory.
 
     UnsupportedError for an op that is not elementwise on values of two axes or more.
     """
-    return with_kernels(root, _flat)
+    order = body.toposort()
+    if not any(_is_shaped(u) or _is_whole(u) for u in order):
+        return body
+    flat = _Flat()
+    for u in body.src if body.op is Op.LINEAR else order:
+        flat.new(u)
+    return UOp(Op.LINEAR, *flat.instructions) if body.op is Op.LINEAR else flat.new(body)
 
 
 def _is_shaped(u: UOp) -> bool:
@@ -46,17 +52,6 @@ def _is_shaped(u: UOp) -> bool:
 def _is_whole(u: UOp) -> bool:
     """Whether it accesses all of a memory."""
     return u.declaration.access is not None and without_order(u.src[0]).op in LEAVES
-
-
-def _flat(body: UOp) -> UOp:
-    """A kernel over flat memory."""
-    order = body.toposort()
-    if not any(_is_shaped(u) or _is_whole(u) for u in order):
-        return body
-    flat = _Flat()
-    for u in body.src if body.op is Op.LINEAR else order:
-        flat.new(u)
-    return UOp(Op.LINEAR, *flat.instructions) if body.op is Op.LINEAR else flat.new(body)
 
 
 class _Listing(Listing):

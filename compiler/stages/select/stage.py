@@ -19,7 +19,7 @@ from uop.compiler.stages.select.vectors import in_vectors, with_neighbours
 from uop.compiler.stages.stage import Stage
 from uop.compiler.targets.target import COPIES, Target
 from uop.spec.args import AddrSpace
-from uop.spec.errors import IncompleteError
+from uop.spec.errors import IncompleteError, UnsupportedError
 from uop.spec.graph import with_kernels
 from uop.spec.kernel.forms import ELEMENTWISE, SELECTED, BodyNodes, Form, Invariant
 from uop.spec.ops.names import Op
@@ -107,6 +107,20 @@ def has_vector(target: Target, u: UOp) -> bool:
 def _counts(index: UOp) -> bool:
     """Whether indices count up by 1: the first one added to 0, 1, ..."""
     return index.op is Op.ADD and index.src[1] is counting(index.shape[0])
+
+
+def check_instructions(body: UOp, target: Target) -> None:
+    """UnsupportedError for an instruction of a LINEAR that a target lacks."""
+    for u in body.src:
+        if u.op is Op.REDUCE and len(u.src) > 1:
+            raise UnsupportedError("a LINEAR with a REDUCE over RANGEs, which are its loops")
+        if u.op in ELEMENTWISE and not has(target, u):
+            raise UnsupportedError(
+                f"a LINEAR with {u.op.name} on {u.src[0].dtype.name}: "
+                f"{target.name} has no such instruction"
+            )
+        if u.op is Op.WMMA:
+            target.check_matrix(u)
 
 
 @cache
