@@ -34,12 +34,14 @@ from uop.spec.properties.symbolic import is_size
 from uop.spec.uop import UOp
 
 
-def results_of(root: UOp, first: UOp) -> list[UOp]:
-    """The memory that holds the results of a program; `first` is what its first stage leaves."""
+def result_slots(root: UOp, first: UOp) -> list[int]:
+    """The slots of the memory that holds the results of a program; `first` is what its first stage
+    leaves.
+    """
     if returns_memory(root):
-        return sorted(written(root), key=slot_of)
+        return sorted(map(slot_of, written(root)))
     # The STOREs of callify are in the order of the outputs.
-    return [base_of(store.src[0]) for store in first.src]
+    return [slot_of(base_of(store.src[0])) for store in first.src]
 
 
 def executable(
@@ -52,7 +54,7 @@ def executable(
     kernel that is not one of `render`.
     """
     root = entry.program
-    results = tuple(map(slot_of, results_of(root, first)))
+    results = tuple(result_slots(root, first))
     is_by_hand = bool(calls(root))
     if is_by_hand:
         linears = kernels(planned)
@@ -69,13 +71,8 @@ def executable(
     kind = {Op.TUPLE: Op.TUPLE, Op.FUNCTION: Op.TUPLE, Op.LOAD: Op.LOAD}.get(kind, Op.SINK)
     buffers = tuple(buffer.memory for buffer in found.buffers)
     places = tuple(buffer.place for buffer in found.buffers)
-    into: dict[UOp, UOp | None] = {}
-    for step in found.steps:
-        if isinstance(step, KernelRun):
-            slots = written_slots(step.linear)
-            into.setdefault(step.linear, buffers[step.buffers[slots[0]]] if slots else None)
     parts = buffers, tuple(found.steps), results, devices, places
-    return Executable(target, kind, slots_of(root), *parts, named(into))
+    return Executable(target, kind, slots_of(root), *parts, named(found.written))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +93,8 @@ class _Steps:
     """Whether a kernel with buffers on two devices is a copy, since the compiler made it."""
     buffers: dict[_Placed, int] = field(default_factory=dict)
     steps: list[KernelRun | HostStep | CopyStep] = field(default_factory=list)
+    written: dict[UOp, UOp | None] = field(default_factory=dict)
+    """The kernels, with the first buffer that each writes."""
 
     def add(self, call: UOp) -> None:
         """Add the step of a CALL; UnsupportedError for another kernel with buffers on two
@@ -111,6 +110,8 @@ class _Steps:
             self.steps.append(_host_step(body, tuple(numbers)))
         elif not others:
             places = {slot: self._number(u, first) for slot, u in bases.items()}
+            slots = written_slots(body)
+            self.written.setdefault(body, bases[slots[0]] if slots else None)
             self.steps.append(KernelRun(body, places, sizes, self.binaries.get(body), first))
         elif self.has_copies and len(bases) == 2:
             to, source = (self._number(u, self._place(u)) for u in bases.values())

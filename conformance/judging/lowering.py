@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from uop.compiler.pipeline import lower
-from uop.compiler.steps import results_of
+from uop.compiler.steps import result_slots
 from uop.conformance.protocol.types import Hello, Outcome, Outputs, Problem, Program
 from uop.conformance.suite.case import LEVELS, Batch, Case, CaseId, InvalidCase
 from uop.conformance.suite.vocabulary import Skips, computed, lacking, most_elements
@@ -299,7 +299,7 @@ def _in_place_of(case: Case, lowered: UOp) -> Submission:
     )
     slots_written = sorted(graph.slot_of(u) for u in graph.written(lowered))
     first = lowered if graph.returns_memory(case.root) else lower(case.root, "callify")
-    positions = tuple(slots_written.index(graph.slot_of(u)) for u in results_of(case.root, first))
+    positions = tuple(slots_written.index(slot) for slot in result_slots(case.root, first))
     return Submission((_program(lowered, batches),), "", lowered, batches, positions)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from uop.compiler.pipeline import lower
 from uop.compiler.stages.rangeify.lower import LOWER
-from uop.compiler.steps import results_of
+from uop.compiler.steps import result_slots
 from uop.conformance.judging.compare import place_of
 from uop.conformance.judging.expected import unwritten
 from uop.conformance.shrink.reduce import count_of
@@ -323,7 +323,7 @@ def _change_of_tensor(firing: Firing, inputs: Inputs) -> Change | None:
     """
     (root,) = _without_variables([firing.before])
     left = lower(root, firing.stage)
-    slots = [slot_of(u) for u in results_of(root, lower(root, "callify"))]
+    slots = result_slots(root, lower(root, "callify"))
     for contents in _fills(_memory(root), inputs):
         try:
             change = _Place(root, left, slots, (), (), "", True).change(contents)

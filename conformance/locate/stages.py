@@ -15,7 +15,7 @@ from uop.compiler.loaded import Compiled
 from uop.compiler.pipeline import STAGES, compile
 from uop.compiler.stages.rangeify.lower import LOWER
 from uop.compiler.stages.stage import Setting
-from uop.compiler.steps import results_of
+from uop.compiler.steps import result_slots
 from uop.conformance.locate.firing import (
     Change,
     Firing,
@@ -124,7 +124,7 @@ def _judged(
 ) -> Checked:
     if not log.stages:
         return Checked((), log=log)
-    slots = [slot_of(u) for u in results_of(root, log.stages[0][2])]
+    slots = result_slots(root, log.stages[0][2])
     entered = log.stages[0][1]
     done: list[StageCheck] = []
     previous = root
