@@ -220,18 +220,19 @@ def slots_of(root: UOp) -> dict[int, UOp]:
 
     InvalidError if two of them have one slot.
     """
-    found: dict[int, UOp] = {}
-    below = _inputs_below(root)
-    for u in (*below, root) if root.op in LEAVES else below:
-        if (other := found.setdefault(slot_of(u), u)) is not u:
-            raise clash(slot_of(u), other, u)
+    found = dict(_slots_below(root))
+    if root.op in LEAVES:
+        found[slot_of(root)] = root
     return found
 
 
 @kept_with_root
-def _inputs_below(root: UOp) -> tuple[UOp, ...]:
-    order = toposort(free_sources(root), free_sources)
-    return tuple(u for u in order if u.op in LEAVES)
+def _slots_below(root: UOp) -> dict[int, UOp]:
+    found: dict[int, UOp] = {}
+    for u in toposort([root], free_sources):
+        if u.op in LEAVES and (other := found.setdefault(slot_of(u), u)) is not u:
+            raise clash(slot_of(u), other, u)
+    return {slot: u for slot, u in found.items() if u is not root}
 
 
 def places_of(device: Device) -> tuple[str, ...]:
