@@ -40,6 +40,7 @@ from uop.spec.graph import (
     outside,
     outside_bodies,
     over,
+    places_of,
     rebuild,
     replaced,
     slot_of,
@@ -504,10 +505,7 @@ def count_of(loop: UOp) -> int:
 
 def devices_of(u: UOp) -> Sequence[str]:
     """The devices that the arg of a node names."""
-    device = u.arg.device if isinstance(u.arg, PLACED) else None
-    if device is None:
-        return ()
-    return (device,) if isinstance(device, str) else device
+    return places_of(u.arg.device) if isinstance(u.arg, PLACED) else ()
 
 
 def _is_special(u: UOp) -> bool:
