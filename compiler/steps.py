@@ -67,8 +67,8 @@ def executable(
     for call in calls(planned):
         found.add(call)
     _check_addresses(found.steps, target)
-    kind = root.op if root.dtype is dtypes.void else Op.LOAD
-    kind = {Op.TUPLE: Op.TUPLE, Op.FUNCTION: Op.TUPLE, Op.LOAD: Op.LOAD}.get(kind, Op.SINK)
+    kind = Op.TUPLE if root.dtype is dtypes.void else Op.LOAD
+    kind = Op.SINK if returns_memory(root) else kind
     buffers = tuple(buffer.memory for buffer in found.buffers)
     places = tuple(buffer.place for buffer in found.buffers)
     parts = buffers, tuple(found.steps), results, devices, places

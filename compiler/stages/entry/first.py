@@ -32,7 +32,6 @@ def first_stage(root: UOp, setting: Setting) -> str:
     """The stage at which a kernel program enters; UnsupportedError if it has no input form, and for
     optimizations if it enters after `optimize`.
     """
-    target = setting.target
     bodies = kernels(root)
     reasons: dict[str, str] = {}
     is_dependent = False
@@ -43,7 +42,7 @@ def first_stage(root: UOp, setting: Setting) -> str:
             reasons[form.stage] = str(error)
             continue
         if form is forms.LINEARIZED and not all(
-            has_vector(target, u) for body in bodies for u in body.src
+            has_vector(setting.target, u) for body in bodies for u in body.src
         ):
             continue
         if is_independent and not all(map(is_independent, kernel_calls(root))):
@@ -51,7 +50,7 @@ def first_stage(root: UOp, setting: Setting) -> str:
             continue
         if form in (forms.LINEARIZED, forms.LISTED):
             for body in bodies:
-                check_instructions(body, target)
+                check_instructions(body, setting.target)
         if setting.optimizations and stage != "optimize":
             what = "optimizations of a program that enters after optimize"
             raise UnsupportedError(f"{what}, at {stage}")
