@@ -461,10 +461,11 @@ def _computed_before(m: Memory) -> Iterator[UOp]:
     itself turned around.
     """
     for op in (plus, minus, times):
-        own, other, x = m.buffer(m.side), m.buffer(m.side), m.input(m.side)
+        (own, other), x = m.buffers(2, m.side), m.input(m.side)
         value = op(own, x)
-        update = store(own, scaled(value, 2))
-        yield UOp(Op.SINK, update, store(after(other, update), value))
+        for kept, new in ((scaled(value, 2), value), (value, scaled(value, 2))):
+            update = store(own, kept)
+            yield UOp(Op.SINK, update, store(after(other, update), new))
         row = m.buffer(m.side)
         yield store(row, op(row, nodes.flip_all(row)))
 

@@ -445,12 +445,14 @@ def _again(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     x, y, gate, places = m.input(n), m.input(n), m.gate(n), m.places(n, n)
     buffers = own, kept, row = m.buffers(3, n)
     one, count = m.input(), m.input(dtype=dtypes.int32, draw=draw_within(1, 9))
+    weights = m.input(3, n)
+    product = times(expand(reshape(x, (n, 1)), (n, 3)), nodes.permute(weights, (1, 0)))
     ones, counts = (expand(reshape(u, (1,)), (n,)) for u in (one, cast(count, dtype)))
     numbers = contiguous(cast(numbered(n, n), dtype))
     results = (
         *(plus(x, y), nodes.flip_all(x), _all(Op.ADD, x), _all(Op.MAX, y), indexed(x, places)),
         *(where(gate, x, y), nodes.pad(x, (1,), (n + 2,), PadFill.ZERO), plus(numbers, x)),
-        *(nodes.flip_all(numbers), plus(x, ones), times(counts, y)),
+        *(nodes.flip_all(numbers), plus(x, ones), times(counts, y), fold(Op.ADD, product, (0,))),
         nodes.after(own, plus(own, x)),
         UOp(Op.AFTER, kept, store(kept, y, gate)),
         UOp(Op.AFTER, row, store(part_of(row, 1, n - 2), part_of(x, 0, n - 2))),
@@ -466,6 +468,7 @@ def _again(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
         (x, lambda a: _with(a, a == 0, other)),
         (x, lambda a: a[[1, 0, *range(2, n)]]),
         (y, lambda a: a[::-1].copy()),
+        (weights, lambda a: a[::-1].copy()),
         (gate, lambda a: _with(a, 0, ~a[0])),
         (places, lambda a: a[::-1].copy()),
         (own, lambda a: _with(a, -1, large)),

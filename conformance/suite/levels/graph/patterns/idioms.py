@@ -245,7 +245,9 @@ FORMS: dict[str, Callable[..., UOp]] = {
     "SHRINK2": lambda u, i, j, n: UOp(Op.SHRINK, u, _stacked(i, j), _stacked(n, n)),
     "SIZED": lambda u, n: UOp(Op.SHRINK, u, _stacked(0), _stacked(n)),
     "SIZED2": lambda u, n, m: UOp(Op.SHRINK, u, _stacked(0, 0), _stacked(n, m)),
-    "EDGED": lambda u, n: UOp(Op.PAD, u, _stacked(1), _stacked(n), arg=PadArg(PadFill.INVALID)),
+    "EDGED": lambda u, n, first=1: UOp(
+        Op.PAD, u, _stacked(first), _stacked(n), arg=PadArg(PadFill.INVALID)
+    ),
     "LONGER": lambda u, n: UOp(Op.PAD, u, _stacked(1), _stacked(n), arg=PadArg(PadFill.ZERO)),
     "EXPANDED": lambda u, n: UOp(Op.EXPAND, u, _stacked(n)),
     "SHAPED": lambda u, n, m: UOp(Op.RESHAPE, u, _stacked(n, m)),
