@@ -14,8 +14,9 @@ from uop.compiler.execute import Inputs, Output
 from uop.compiler.loops import axes
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.runtime.device import Device
+from uop.compiler.stages.optimize.apply import apply
 from uop.compiler.stages.optimize.choose import chosen
-from uop.compiler.stages.optimize.stage import apply, optimize
+from uop.compiler.stages.optimize.stage import optimize
 from uop.compiler.targets.target import Target
 from uop.compiler.timing import kernel_times
 from uop.spec.args import AxisType

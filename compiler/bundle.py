@@ -6,8 +6,9 @@ than for a few.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -62,10 +63,11 @@ def run_many(jobs: Sequence[Job], device: Device | None = None) -> list[RunResul
                     program.target.check(linear, name)
         except UopError as error:
             outcomes[number] = error
+            continue
         if not job.inputs:
-            outcomes.setdefault(number, [])
+            outcomes[number] = []
         elif not (isinstance(program.target, CTarget) and program.is_one_source):
-            outcomes.setdefault(number, _alone(job, device))
+            outcomes[number] = _alone(job, device)
     fitting = [number for number in range(len(jobs)) if number not in outcomes]
     for chosen in _sources(jobs, fitting):
         outcomes.update(_bisected(jobs, chosen, device))
@@ -125,14 +127,6 @@ class _Place:
     stops: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Numbered:
-    """A step of the program of this number."""
-
-    p: int
-    step: KernelRun | CopyStep
-
-
 class Bundle:
     """Jobs of one target, each with inputs, in one source and one arena for each device."""
 
@@ -141,24 +135,54 @@ class Bundle:
         self._programs = [job.program.executable for job in jobs]
         self._count = max(len(program.devices) for program in self._programs)
         self._places = list(_places(self._programs, self._count))
-        self._phases = list(_phases(self._programs))
+        self._cases: list[BundledKernel] = []
+        self._grouped: list[BundledKernel] = []
+        """The kernels that use workgroups; the others are cases. Both in launch order."""
+        self._work: list[Launch | Transfer] = []
+        # The first steps of all programs are independent, then the second ones.
+        for number in range(max(len(program.steps) for program in self._programs)):
+            steps = {
+                p: program.steps[number]
+                for p, program in enumerate(self._programs)
+                if number < len(program.steps)
+            }
+            kernels = {p: step for p, step in steps.items() if isinstance(step, KernelRun)}
+            copies = {p: step for p, step in steps.items() if isinstance(step, CopyStep)}
+            for place in range(self._count):
+                self._launch({p: k for p, k in kernels.items() if k.place == place}, place)
+            self._work += [self._transfer(p, step) for p, step in copies.items()]
 
     @property
     def source(self) -> str:
-        kernels = [
-            self._kernel(n.p, n.step)
-            for phase in self._phases
-            for n in phase
-            if isinstance(n.step, KernelRun)
-        ]
-        grouped = [k for k in kernels if is_grouped(k.linear)]
-        cases = [k for k in kernels if not is_grouped(k.linear)]
         dialect = cast(CTarget, self._programs[0].target).dialect
-        return render_bundle(cases, NAME, dialect, grouped)
+        return render_bundle(self._cases, NAME, dialect, self._grouped)
 
-    def _kernel(self, p: int, step: KernelRun) -> BundledKernel:
-        offsets = self._places[p].offsets
-        return BundledKernel(step.linear, {slot: offsets[b] for slot, b in step.buffers.items()})
+    def _launch(self, steps: Mapping[int, KernelRun], place: int) -> None:
+        """Launch the kernels on a device: all cases at once."""
+        first = len(self._cases)
+        grouped: list[Launch] = []
+        for p, step in steps.items():
+            if not runs(step.linear):
+                continue
+            offsets = self._places[p].offsets
+            kernel = BundledKernel(
+                step.linear, {slot: offsets[b] for slot, b in step.buffers.items()}
+            )
+            if not is_grouped(step.linear):
+                self._cases.append(kernel)
+                continue
+            grid, name = grid_of(step.linear), grouped_name(NAME, len(self._grouped))
+            grouped.append(Launch(name, (place,), grid.groups, grid.items, place=place))
+            self._grouped.append(kernel)
+        if count := len(self._cases) - first:
+            self._work.append(Launch(NAME, (place,), (count,), (1,), (first,), place=place))
+        self._work += grouped
+
+    def _transfer(self, p: int, step: CopyStep) -> Transfer:
+        program, offsets = self._programs[p], self._places[p].offsets
+        source, to = (program.places[k] for k in (step.source, step.to))
+        at = offsets[step.source], offsets[step.to]
+        return Transfer(source, to, program.sizes[step.to], *at)
 
     def run(self) -> list[RunResults]:
         """Run every job on all its inputs. BackendError if the source or a launch fails."""
@@ -176,24 +200,11 @@ class Bundle:
 
     def _runs(self) -> Callable[[list[Array]], list[Array]]:
         """A function from the arenas before the work to the arenas after it."""
-        if not any(self._phases):
+        if not self._work:
             return lambda arenas: arenas
         device = self.device or open_device(self._programs[0].target)
         devices = (device,) if self._count == 1 else device.peers(self._count)
-        built = devices[0].build(self.source)
-        work: list[Launch | Transfer] = []
-        numbers = _Numbers()
-        for phase in self._phases:
-            for place in range(self._count):
-                work += numbers.launches(phase, place)
-            work += [self._transfer(n.p, n.step) for n in phase if isinstance(n.step, CopyStep)]
-        return lambda arenas: run_on(devices, built, work, arenas)
-
-    def _transfer(self, p: int, step: CopyStep) -> Transfer:
-        program, offsets = self._programs[p], self._places[p].offsets
-        source, to = (program.places[k] for k in (step.source, step.to))
-        at = offsets[step.source], offsets[step.to]
-        return Transfer(source, to, program.sizes[step.to], *at)
+        return partial(run_on, devices, devices[0].build(self.source), self._work)
 
     def _filled(self, row: int) -> list[Array]:
         """The arenas before a run; a job with fewer inputs runs on its first inputs again."""
@@ -226,27 +237,6 @@ class Bundle:
         return {p: LaunchError("a kernel wrote outside its output") for p in sorted(found)}
 
 
-@dataclass(slots=True)
-class _Numbers:
-    """Counts the kernels of the source, which are in the order of their launches."""
-
-    cases: int = 0
-    grouped: int = 0
-
-    def launches(self, phase: Sequence[_Numbered], place: int) -> Iterator[Launch]:
-        """Launch the kernels of a phase that a device runs."""
-        steps = [n.step for n in phase if isinstance(n.step, KernelRun) and n.step.place == place]
-        count = sum(not is_grouped(step.linear) for step in steps)
-        if count:
-            yield Launch(NAME, (place,), (count,), (1,), (self.cases,), place=place)
-        self.cases += count
-        for step in steps:
-            if is_grouped(step.linear):
-                grid, name = grid_of(step.linear), grouped_name(NAME, self.grouped)
-                yield Launch(name, (place,), grid.groups, grid.items, place=place)
-                self.grouped += 1
-
-
 def _places(programs: Sequence[Executable], count: int) -> Iterator[_Place]:
     ends = [FENCE] * count
     for program in programs:
@@ -255,16 +245,3 @@ def _places(programs: Sequence[Executable], count: int) -> Iterator[_Place]:
             offsets.append(ends[place])
             ends[place] += (size + 2 * FENCE - 1) // FENCE * FENCE
         yield _Place(tuple(offsets), tuple(ends))
-
-
-def _phases(programs: Sequence[Executable]) -> Iterator[list[_Numbered]]:
-    """Groups of independent steps: the first of each program, then the second; device by device."""
-    for number in range(max((len(program.steps) for program in programs), default=0)):
-        own = [
-            _Numbered(p, cast("KernelRun | CopyStep", program.steps[number]))
-            for p, program in enumerate(programs)
-            if number < len(program.steps)
-        ]
-        phase = [n for n in own if isinstance(n.step, CopyStep) or runs(n.step.linear)]
-        if phase:
-            yield sorted(phase, key=lambda n: 0 if isinstance(n.step, CopyStep) else n.step.place)

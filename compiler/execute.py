@@ -211,7 +211,7 @@ class Executable:
 
     def launched(self) -> list[HostStep | Transfer | Launch]:
         """The steps that have work, in order; a kernel becomes its launch."""
-        names, sizes = self.names, self.sizes
+        sizes = self.sizes
         found: list[HostStep | Transfer | Launch] = []
         for step in self.steps:
             if isinstance(step, CopyStep):
@@ -219,8 +219,16 @@ class Executable:
             elif isinstance(step, HostStep):
                 found.append(step)
             elif runs(step.linear, step.numbers):
-                found.append(launch_of(step, names, self.target))
+                found.append(self._launch(step))
         return found
+
+    def _launch(self, step: KernelRun) -> Launch:
+        """In the workgroups that the kernel requires, or in those of the target."""
+        name = step.binary.kernel if step.binary else self.names[step.linear]
+        grid = grid_of(step.linear, step.numbers, self.target.local_size)
+        integers = tuple(step.numbers.values())
+        sizes = grid.groups, grid.items
+        return Launch(name, step.arguments, *sizes, integers, step.binary, step.place)
 
     def unwritten(self, inputs: Inputs) -> frozenset[int]:
         """The buffers without initial contents."""
@@ -229,15 +237,6 @@ class Executable:
             for number, u in enumerate(self.buffers)
             if u.op is Op.BUFFER and slot_of(u) not in inputs
         )
-
-
-def launch_of(step: KernelRun, names: Mapping[UOp, str], target: Target) -> Launch:
-    """The launch of a kernel, in the workgroups that it requires, or in those of the target."""
-    name = step.binary.kernel if step.binary else names[step.linear]
-    grid = grid_of(step.linear, step.numbers, target.local_size)
-    integers = tuple(step.numbers.values())
-    sizes = grid.groups, grid.items
-    return Launch(name, step.arguments, *sizes, integers, step.binary, step.place)
 
 
 def checked_number(variable: UOp, array: Array) -> int:

@@ -15,19 +15,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from uop.compiler.execute import (
-    Array,
-    Executable,
-    HostStep,
-    Inputs,
-    Output,
-    build,
-    initial,
-    load,
-    open_device,
-    size_of,
-    typed,
-)
+from uop.compiler import execute
+from uop.compiler.execute import Array, Executable, HostStep, Inputs, Output, open_device
 from uop.compiler.runtime.binary import Binary, digest
 from uop.compiler.runtime.cuda_host import HOST
 from uop.compiler.runtime.device import (
@@ -85,7 +74,7 @@ class DeviceArray:
 
     def numpy(self) -> Array:
         """A copy of its contents, after everything that was launched before."""
-        return typed(self.device.read(self.memory, self.size), self.dtype, self.shape)
+        return execute.typed(self.device.read(self.memory, self.size), self.dtype, self.shape)
 
     def close(self) -> None:
         """Free the memory, unless another library still uses it."""
@@ -272,25 +261,19 @@ class Loaded:
     def _own(self, number: int, u: UOp, data: Array | None, device: Device) -> Memory:
         """The memory of a buffer that holds no result: kept for the next run, and grown."""
         block = self._scratch.get(number)
-        if block is None or block.size < size_of(u):
-            if block is not None:
-                self._scratch.pop(number).free()
-            self._scratch[number] = block = _allocated(u, data, device)
-        elif data is not None:
-            device.write(block.memory, data)
+        if block is not None and block.size < execute.size_of(u):
+            self._scratch.pop(number).free()
+            block = None
+        self._scratch[number] = block = _filled(block, u, data, device)
         return block.memory
 
     def _result(self, u: UOp, data: Array | None, device: Device) -> DeviceArray:
         """An array for a result, in the memory of an earlier one where that is free."""
-        need = device, size_of(u)
-        fitting = [block for block in self._spare if (block.device, block.size) == need]
-        if fitting:
-            block = fitting[0]
+        need = device, execute.size_of(u)
+        block = next((b for b in self._spare if (b.device, b.size) == need), None)
+        if block is not None:
             self._spare.remove(block)
-            if data is not None:
-                device.write(block.memory, data)
-        else:
-            block = _allocated(u, data, device)
+        block = _filled(block, u, data, device)
         shape, release = tuple(map(int, u.shape)), partial(self._returned, block)
         return DeviceArray(device, np_dtype(u.dtype), shape, block.memory, release)
 
@@ -304,7 +287,9 @@ class Loaded:
         """What the first device has built, which runs on all."""
         if binary not in self._built:
             first = self.devices[0]
-            made = build(first, self.source) if binary is None else load(first, binary)
+            made = (
+                execute.build(first, self.source) if binary is None else execute.load(first, binary)
+            )
             self._built[binary] = made
         return self._built[binary]
 
@@ -329,10 +314,15 @@ class Loaded:
                 raise UnsupportedError(f"slot {slot}: the program writes to the array of two slots")
 
 
-def _allocated(u: UOp, data: Array | None, device: Device) -> Block:
-    """New memory with contents: data, those of a BINARY, or bytes that no result has."""
-    block = Block(device, device.allocate(size_of(u)), size_of(u))
-    device.write(block.memory, initial(u, {}) if data is None else data)
+def _filled(block: Block | None, u: UOp, data: Array | None, device: Device) -> Block:
+    """Memory with data. New memory without data has the contents of a BINARY, or bytes that no
+    result has.
+    """
+    if block is None:
+        block = Block(device, device.allocate(execute.size_of(u)), execute.size_of(u))
+        data = execute.initial(u, {}) if data is None else data
+    if data is not None:
+        device.write(block.memory, data)
     return block
 
 

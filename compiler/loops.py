@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 
-from uop.compiler.build import ZERO, add, index, mul
+from uop.compiler.build import ZERO, add, div, index, mod, mul
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.simplify import linear_form
 from uop.spec.args import AxisType, RangeArg, arg_of
 from uop.spec.graph import rebuild
+from uop.spec.kernel.forms import open_ranges
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp
 
@@ -75,18 +77,42 @@ def row_major(ranges: Iterable[UOp], digits: Iterable[UOp]) -> UOp:
     return number
 
 
+def iterations(bounds: Iterable[UOp]) -> UOp:
+    """The number of iterations of a nest: a number, times the bounds that are none."""
+    numbers, sizes = 1, []
+    for bound in bounds:
+        if (n := int_value(bound)) is None:
+            sizes.append(bound)
+        else:
+            numbers *= n
+    return reduce(mul, sizes, index(numbers))
+
+
+def digits(number: UOp, bounds: Sequence[UOp]) -> list[UOp]:
+    """The digits of a number, each below a bound, the lowest last."""
+    found = []
+    for k, bound in enumerate(bounds):
+        quotient = div(number, iterations(bounds[k + 1 :]))
+        # The simplifier sees that the first digit is the whole quotient only if it is a number.
+        is_whole = not k and int_value(bound) is None
+        found.append(quotient if is_whole else mod(quotient, bound))
+    return found
+
+
 def nest_of(body: UOp, r: UOp) -> list[UOp]:
     """The RANGEs that end together with this one, by a nest of ENDs or a REDUCE."""
-    order = body.toposort()
-    users: dict[UOp, UOp] = {s: u for u in order for s in u.src[:1]}
-    for u in order:
-        if u.op is Op.REDUCE and r in u.src[1:]:
-            return list(u.src[1:])
-        if u.op is Op.END and u.src[1] is r:
-            while users[u].op is Op.END:
-                u = users[u]
-            return list(_ended(u)[1])
+    for u in reversed(body.toposort()):
+        closed = u.src[1:] if u.op is Op.REDUCE else _ended(u)[1]
+        if r in closed:
+            return list(closed)
     return [r]
+
+
+def folds_in_folds(body: UOp) -> list[UOp]:
+    """The REDUCEs of a kernel that run inside another fold."""
+    inside = open_ranges(order := body.toposort())
+    folds = (u for u in order if u.op is Op.REDUCE)
+    return [u for u in folds if any(type_of(r) in FOLDED for r in inside[u])]
 
 
 def grouped(effects: Sequence[UOp]) -> UOp:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, reject, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from uop.compiler.stages.callify.contents import TEMPORARY
+from uop.compiler.stages.order import TEMPORARY
 from uop.conformance.judging.compare import compare
 from uop.interpreter.accept import accept
 from uop.interpreter.accepted.result import Accepted

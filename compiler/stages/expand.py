@@ -23,7 +23,7 @@ from uop.compiler.stages.stage import Stage
 from uop.spec.args import AxisType, ReduceArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import with_kernels
+from uop.spec.graph import rebuild, with_kernels
 from uop.spec.kernel.forms import EXPANDED as FORM
 from uop.spec.kernel.forms import OPAQUE
 from uop.spec.ops.names import Op
@@ -49,7 +49,7 @@ def expand(root: UOp, fired: Fired = unobserved) -> UOp:
 
     def expanded(body: UOp) -> UOp:
         wide = [r for r in axes(body) if type_of(r) in EXPANDED]
-        return _Expansion(wide, fired).of(body.toposort()) if wide else body
+        return _Expansion(wide, fired).of(body) if wide else body
 
     return with_kernels(root, expanded)
 
@@ -79,15 +79,16 @@ class _Expansion:
                 raise UnsupportedError(f"expand: a RANGE of type {kind} without CONST bound")
             self.sizes.append(bound)
 
-    def of(self, order: Sequence[UOp]) -> UOp:
-        for u in order:
-            self.new[u] = after = self._expanded(u)
-            if after.addrspace is None and math.prod(after.shape) > MOST_ELEMENTS:
-                raise UnsupportedError(f"expand: a value of more than {MOST_ELEMENTS} elements")
-        return self.new[order[-1]]
+    def of(self, body: UOp) -> UOp:
+        return rebuild(body, self._checked, done=self.new)
 
-    def _expanded(self, u: UOp) -> UOp:
-        src = [self.new[s] for s in u.src]
+    def _checked(self, u: UOp, src: list[UOp]) -> UOp:
+        after = self._expanded(u, src)
+        if after.addrspace is None and math.prod(after.shape) > MOST_ELEMENTS:
+            raise UnsupportedError(f"expand: a value of more than {MOST_ELEMENTS} elements")
+        return after
+
+    def _expanded(self, u: UOp, src: list[UOp]) -> UOp:
         if u in self.wide:
             return self._fired(RANGE_INTO_AXIS, u, self._along(self.wide.index(u)))
         if u.op is Op.END and u.src[1] in self.wide:

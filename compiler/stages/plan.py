@@ -6,83 +6,54 @@ Inside kernels nothing is shared: each fold has a register, which the device com
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
-from uop.compiler.stages.callify.contents import TEMPORARY
+from uop.compiler.stages.order import TEMPORARY, Order
 from uop.compiler.stages.stage import Stage
 from uop.spec.dtype import DType
 from uop.spec.errors import PassError
 from uop.spec.graph import base_of, calls, written_by
 from uop.spec.kernel.forms import PLANNED
-from uop.spec.ops.names import Op
 from uop.spec.properties.shape import is_fixed
 from uop.spec.properties.symbolic import is_size
 from uop.spec.registry import Sizes
 from uop.spec.uop import UOp
 
 
-@dataclass(frozen=True, slots=True)
-class Lifetime:
-    """The numbers of the first and the last CALL that use a temporary."""
-
-    buffer: UOp
-    first: int
-    last: int
-
-
 def plan(root: UOp) -> UOp:
     """Replace temporaries so that the kernels need fewer BUFFERs."""
-    order = calls(root)
-    places = shared(lifetimes(order))
+    called = calls(root)
+    places = shared(lifetimes(called))
     if all(buffer is place for buffer, place in places.items()):
         return root
-    check_shared(order, places)
-    holds: dict[UOp, UOp] = {}
-    users: dict[UOp, list[UOp]] = {}
-    new: dict[UOp, UOp] = {}
-    for call in order:
-        passed = [_passed(a) for a in call.src[1:]]
-        arguments = []
-        for a, buffer in zip(call.src[1:], passed, strict=True):
-            place = places.get(buffer, buffer)
-            before = [new[c] for c in a.src[1:]] if a.op is Op.AFTER else []
-            if holds.get(place, buffer) is not buffer:
-                # The first user waits for those of the buffer that had its memory before.
-                before += users[holds[place]]
-            holds[place] = buffer
-            distinct = dict.fromkeys(before)
-            arguments.append(UOp(Op.AFTER, place, *distinct) if distinct else place)
-        new[call] = UOp(Op.CALL, call.src[0], *arguments)
-        for buffer in passed:
-            users.setdefault(buffer, []).append(new[call])
-    return root.substitute(new)
+    return root.substitute(in_places(called, places))
 
 
-def lifetimes(calls: Sequence[UOp]) -> list[Lifetime]:
-    """The lifetime of each temporary, in the order of first use."""
-    used: dict[UOp, list[int]] = {}
+def lifetimes(calls: Sequence[UOp]) -> dict[UOp, range]:
+    """The numbers of the CALLs from the first use of each temporary to its last use."""
+    used: dict[UOp, range] = {}
     for number, call in enumerate(calls):
-        for a in call.src[1:]:
-            if _passed(a).tag == TEMPORARY:
-                used.setdefault(_passed(a), []).append(number)
-    return [Lifetime(buffer, numbers[0], numbers[-1]) for buffer, numbers in used.items()]
+        for buffer in _passed(call):
+            if buffer.tag == TEMPORARY:
+                first = used[buffer].start if buffer in used else number
+                used[buffer] = range(first, number + 1)
+    return used
 
 
-def _passed(argument: UOp) -> UOp:
-    """The buffer that an argument of a CALL is; a size as it is."""
-    return argument if is_size(argument) else base_of(argument)
+def _passed(call: UOp) -> list[UOp]:
+    """The arguments of a CALL: buffers, and sizes as they are."""
+    return [a if is_size(a) else base_of(a) for a in call.src[1:]]
 
 
-def shared(alive: Sequence[Lifetime]) -> dict[UOp, UOp]:
+def shared(alive: Mapping[UOp, range]) -> dict[UOp, UOp]:
     """The BUFFER that each temporary uses: of the same dtype and size, and free by then."""
     places: dict[UOp, UOp] = {}
-    free_after: dict[object, dict[UOp, int]] = {}
-    for life in alive:
-        fitting = free_after.setdefault(_need(life.buffer), {})
-        free = (place for place, last in fitting.items() if last < life.first)
-        places[life.buffer] = place = next(free, life.buffer)
-        fitting[place] = life.last
+    free_from: dict[object, dict[UOp, int]] = {}
+    for buffer, life in alive.items():
+        fitting = free_from.setdefault(_need(buffer), {})
+        free = (place for place, start in fitting.items() if start <= life.start)
+        places[buffer] = place = next(free, buffer)
+        fitting[place] = life.stop
     return places
 
 
@@ -92,22 +63,23 @@ def _need(buffer: UOp) -> tuple[DType, Sizes, object]:
     return buffer.dtype, sizes, buffer.device
 
 
-def check_shared(calls: Sequence[UOp], places: dict[UOp, UOp]) -> None:
-    """PassError if a kernel would read memory that another temporary has overwritten."""
-    holds: dict[UOp, UOp] = {}
+def in_places(calls: Sequence[UOp], places: Mapping[UOp, UOp]) -> dict[UOp, UOp]:
+    """The CALLs on these places. PassError if a kernel would read memory that another temporary has
+    overwritten.
+    """
+    order, holds, new = Order(), dict[UOp, UOp](), dict[UOp, UOp]()
     for call in calls:
-        buffers = [_passed(a) for a in call.src[1:]]
-        written = [buffers[k] for k in written_by(call)]
-        read = [buffer for buffer in buffers if buffer not in written]
-        for buffer in read:
-            if buffer in places and holds.get(places[buffer]) is not buffer:
+        buffers = _passed(call)
+        taken = {places.get(b, b): b for b in (buffers[k] for k in written_by(call))}
+        for buffer in (b for b in buffers if b in places and b not in taken.values()):
+            if holds.get(places[buffer]) is not buffer:
                 raise PassError(f"plan: {buffer!r} is read after its memory was given away")
-        for buffer in written:
-            if buffer not in places:
-                continue
-            if any(places.get(other) is places[buffer] for other in read):
-                raise PassError(f"plan: {buffer!r} takes memory that its kernel reads")
-            holds[places[buffer]] = buffer
+            if places[buffer] in taken:
+                other = taken[places[buffer]]
+                raise PassError(f"plan: {other!r} takes memory that its kernel reads")
+        holds |= taken
+        new[call] = order.call(call.src[0], [places.get(b, b) for b in buffers], taken)
+    return new
 
 
 STAGE = Stage("plan", lambda u, *_: plan(u), lambda _: PLANNED)

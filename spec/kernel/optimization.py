@@ -35,6 +35,10 @@ class _Step:
         values = (getattr(self, f.name) for f in fields(self))
         return f"{self.word}({', '.join(getattr(v, 'name', str(v)) for v in values)})"
 
+    def illegal(self, clause: str, found: str) -> InvalidError:
+        """The error for a condition of this word that a kernel breaks."""
+        return illegal(f"{self.word}.{clause}", str(self), found)
+
 
 @dataclass(frozen=True, slots=True)
 class Split(_Step):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from uop.compiler.rewriting.rewrite import unobserved
-from uop.compiler.stages.callify.contents import TEMPORARY
 from uop.compiler.stages.callify.stage import callify
 from uop.compiler.stages.expand import expand
 from uop.compiler.stages.linearize import linearize
 from uop.compiler.stages.optimize.stage import optimize
+from uop.compiler.stages.order import TEMPORARY
 from uop.compiler.stages.plan import plan
 from uop.compiler.stages.rangeify.stage import rangeify
 from uop.compiler.stages.select.stage import select

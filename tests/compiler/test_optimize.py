@@ -11,7 +11,8 @@ import pytest
 from uop.compiler.loops import DEPTH, axes
 from uop.compiler.pipeline import compile, lower
 from uop.compiler.stages.expand import expand
-from uop.compiler.stages.optimize.stage import apply, optimize
+from uop.compiler.stages.optimize.apply import apply
+from uop.compiler.stages.optimize.stage import optimize
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AxisType, DTypeArg, RangeArg, ReduceArg
 from uop.spec.dtype import dtypes

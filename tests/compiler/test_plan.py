@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from uop.compiler.pipeline import compile
-from uop.compiler.stages.callify.contents import TEMPORARY
-from uop.compiler.stages.plan import check_shared, lifetimes, plan
+from uop.compiler.stages.order import TEMPORARY
+from uop.compiler.stages.plan import in_places, lifetimes, plan
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import ReduceArg
 from uop.spec.dtype import dtypes
@@ -63,8 +63,8 @@ def test_there_are_as_many_buffers_as_hold_something_at_once(program: UOp) -> No
     stages = compile(program).stages
     lives = lifetimes([u for u in stages["linearize"].toposort() if u.op is Op.CALL])
     most: Counter[tuple[object, int]] = Counter()
-    for at in range(1 + max(life.last for life in lives)):
-        alive = [life.buffer for life in lives if life.first <= at <= life.last]
+    for at in range(max(life.stop for life in lives.values())):
+        alive = [buffer for buffer, life in lives.items() if at in life]
         most |= Counter((u.dtype, prod(fixed(u))) for u in alive)
     assert len(temporaries(stages["plan"])) == most.total()
 
@@ -91,22 +91,20 @@ def test_other_dtypes_and_sizes_do_not_share() -> None:
 def test_lifetimes_are_from_first_to_last_use() -> None:
     program = compile(running_maximum(2)).stages["linearize"]
     calls = [u for u in program.toposort() if u.op is Op.CALL]
-    for life in lifetimes(calls):
-        using = [
-            k for k, c in enumerate(calls) if any(base_of(a) is life.buffer for a in c.src[1:])
-        ]
-        assert (life.first, life.last) == (using[0], using[-1])
+    for buffer, life in lifetimes(calls).items():
+        using = [k for k, c in enumerate(calls) if any(base_of(a) is buffer for a in c.src[1:])]
+        assert life == range(using[0], using[-1] + 1)
 
 
 def test_memory_given_away_too_early_is_found() -> None:
     program = compile(running_maximum(2)).stages["linearize"]
     calls = [u for u in program.toposort() if u.op is Op.CALL]
-    buffers = [life.buffer for life in lifetimes(calls)]
+    buffers = [*lifetimes(calls)]
     same = [b for b in buffers if b.shape == (1, 3)]
     assert len(same) > 1
     one_place = dict.fromkeys((b for b in buffers if b.dtype is dtypes.int32), same[0])
     with pytest.raises(PassError, match="plan:"):
-        check_shared(calls, one_place)
+        in_places(calls, one_place)
 
 
 def test_a_program_without_temporaries_is_left_alone() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from uop.compiler.stages.callify.contents import TEMPORARY
 from uop.compiler.stages.callify.stage import callify
+from uop.compiler.stages.order import TEMPORARY
 from uop.compiler.stages.rangeify.split import OUTPUTS
 from uop.compiler.stages.rangeify.stage import rangeify
 from uop.interpreter.evaluate import evaluate

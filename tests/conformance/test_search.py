@@ -15,7 +15,7 @@ from uop.compiler import beam
 from uop.compiler.beam import Beam, candidates
 from uop.compiler.pipeline import find_target
 from uop.compiler.runtime.cache import VARIABLE
-from uop.compiler.stages.optimize.stage import apply
+from uop.compiler.stages.optimize.apply import apply
 from uop.conformance import search
 from uop.conformance.checks import OptionError
 from uop.conformance.protocol import wire

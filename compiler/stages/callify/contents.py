@@ -9,45 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 
-from uop.compiler.build import TRUE, along, bits_as, both, full, only_where, reshaped
 from uop.compiler.rewriting.rewrite import Fired, unobserved
-from uop.compiler.stages.rangeify.lower import unsigned
+from uop.compiler.stages.callify.places import gated, stored
+from uop.compiler.stages.order import free_slots, temporary
 from uop.compiler.validity import Masked, Validity, absent
-from uop.spec.args import (
-    AddrSpace,
-    BufferArg,
-    Device,
-    DTypeArg,
-    GetTupleArg,
-    ParamArg,
-    ReduceArg,
-    arg_of,
-)
-from uop.spec.conditions.labels import CONDITIONS
-from uop.spec.dtype import DType, dtypes
+from uop.spec import graph
+from uop.spec.args import AddrSpace, BufferArg, GetTupleArg, ParamArg, arg_of
+from uop.spec.dtype import dtypes
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import (
-    LEAVES,
-    all_replaced,
-    base_of,
-    inlined,
-    outside,
-    outside_bodies,
-    passed_buffer,
-    put_back,
-    returns_memory,
-    slot_of,
-    slots_of,
-    toposort,
-    viewed,
-    views_of,
-    written_by,
-)
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_variable, variables_of
-from uop.spec.registry import Sizes
 from uop.spec.uop import UOp, const, dims
 
 
@@ -79,7 +51,7 @@ def called(values: Iterable[UOp]) -> tuple[UOp, tuple[UOp, ...]]:
     body = UOp(Op.TUPLE, *values)
     read = sorted(
         {u for u in body.toposort() if u.op is Op.PARAM},
-        key=lambda u: (slot_of(u), u.addrspace is not None),
+        key=lambda u: (graph.slot_of(u), u.addrspace is not None),
     )
     numbered: dict[UOp, UOp] = {}
     # The variables first, since sizes are computed from them.
@@ -87,14 +59,6 @@ def called(values: Iterable[UOp]) -> tuple[UOp, tuple[UOp, ...]]:
         own = placeholder(version, read.index(version), version.addrspace)
         numbered[version] = own.with_src(s.substitute(numbered) for s in own.src)
     return body.substitute(numbered), tuple(read)
-
-
-TEMPORARY = "temporary"
-"""The tag of BUFFERs that pass values from one kernel to another."""
-
-
-def temporary(slot: int, dtype: DType, shape: Sizes, device: Device) -> UOp:
-    return UOp(Op.BUFFER, dims(shape), arg=BufferArg(slot, dtype, device), tag=TEMPORARY)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,18 +75,18 @@ class Steps:
     def __init__(self, root: UOp, returned: Collection[UOp], fired: Fired = unobserved) -> None:
         """`returned` are the buffers whose contents a program without a value returns."""
         self.root, self._returned, self._fired = root, returned, fired
-        self.inputs = slots_of(root)
+        self.inputs = graph.slots_of(root)
         self.steps: list[Step] = []
         self.validity = Validity()
         self.values: dict[UOp, UOp] = {}
-        self._order = outside(root)
+        self._order = graph.outside(root)
         self._numbers = {u: n for n, u in enumerate(self._order) if u.op in (Op.STORE, Op.CALL)}
         self._states = {u: [_State(placeholder(u), frozenset())] for u in self.inputs.values()}
         self._versions = {states[0].version for states in self._states.values()}
         self._tuples: dict[UOp, Sequence[UOp]] = {}
         self._crossing = _crossing(self._order)
         results = self._results()
-        self._slots = count(1 + max(self.inputs, default=-1) + len(results))
+        self._slots = free_slots(self.inputs.values(), len(results))
         for u in self._order:
             if u.op is Op.FUNCTION:
                 self._tuples[u] = self._function(u)
@@ -151,30 +115,30 @@ class Steps:
         """The values that the program returns; none if it returns the contents of buffers."""
         if self.root.op is Op.TUPLE:
             return self.root.src
-        return () if returns_memory(self.root) else (self.root,)
+        return () if graph.returns_memory(self.root) else (self.root,)
 
     def _outputs(self, results: Sequence[UOp]) -> list[UOp]:
         if results:
             made = {}
-            for slot, u in enumerate(results, 1 + max(self.inputs, default=-1)):
+            for slot, u in zip(free_slots(self.inputs.values()), results, strict=False):
                 value = self.values[u]
                 arg = BufferArg(slot, value.dtype, value.device)
                 made[UOp(Op.BUFFER, dims(value.shape), arg=arg)] = value
             self._function_into(made)
             return [*made]
         effects = self._effects(self.root)
-        bases = sorted(self._returned, key=slot_of)
+        bases = sorted(self._returned, key=graph.slot_of)
         self._write(bases, effects)
         return bases
 
     def _value(self, u: UOp) -> UOp:
-        if u.op in LEAVES:
+        if u.op in graph.LEAVES:
             return placeholder(u)
         if u.op is Op.GETTUPLE:
             return self._tuples[u.src[0]][arg_of(u, GetTupleArg).idx]
         if u.op is Op.GETADDR:
-            memory = placeholder(base_of(u.src[0]), space=AddrSpace.GLOBAL)
-            return u.with_src([viewed(u.src[0], memory, self.values)])
+            memory = placeholder(graph.base_of(u.src[0]), space=AddrSpace.GLOBAL)
+            return u.with_src([graph.viewed(u.src[0], memory, self.values)])
         if u in self._crossing:
             self._copy_over(self._crossing[u])
             return self.values[u]
@@ -193,13 +157,13 @@ class Steps:
 
     def contents_after_effects(self, u: UOp) -> UOp:
         """A location AFTER effects is the value that they store there."""
-        return viewed(u, self._contents(base_of(u), self._effects(u)), self.values)
+        return graph.viewed(u, self._contents(graph.base_of(u), self._effects(u)), self.values)
 
     def load_contents(self, u: UOp) -> UOp:
         """A LOAD of a location: absent elements become the alternative, or 0."""
         contents, *others = (self.values[s] for s in u.src)
         if len(others) > 1 and contents.op is Op.INDEX and 0 not in contents.src[0].shape:
-            contents = _gated(contents, others[1])
+            contents = gated(contents, others[1])
         split = self.validity.split(contents)
         if split.mask is not None:
             alt = others[0] if others else const(0, u.dtype)
@@ -216,14 +180,11 @@ class Steps:
             if source not in self.values:
                 whole, *window = source.src
                 self.values[source] = source.with_src([self.values[whole], *window])
-            there = (
-                self.load_contents(u)
-                if source.addrspace is not None
-                else u.with_src([self.values[source]])
-            )
-            parts[u] = self.validity.split(there.src[0])
-        stored = [v for split in parts.values() for v in (split.value, split.mask) if v is not None]
-        here = [v for v in dict.fromkeys(stored) if v.device is not None]
+            is_memory = source.addrspace is not None
+            there = self.load_contents(u).src[0] if is_memory else self.values[source]
+            parts[u] = self.validity.split(there)
+        held = [v for split in parts.values() for v in split if v is not None]
+        here = [v for v in dict.fromkeys(held) if v.device is not None]
         versions = dict(zip(here, self._in_memory(here), strict=True))
         for u, split in parts.items():
             value, mask = (self._received(v, u, versions) for v in (split.value, split.mask))
@@ -239,14 +200,14 @@ class Steps:
 
     def _effects(self, u: UOp) -> list[UOp]:
         """The effects that a node is or depends on, in an order in which they may run."""
-        found = (s for s in toposort([u], outside_bodies) if s in self._numbers)
+        found = (s for s in graph.toposort([u], graph.outside_bodies) if s in self._numbers)
         return sorted(found, key=self._numbers.__getitem__)
 
     def _written_by(self, effect: UOp) -> Iterable[UOp]:
         """The buffers that a STORE or CALL writes."""
         if effect.op is Op.STORE:
-            return (base_of(effect.src[0]),)
-        return (base_of(effect.src[1 + k]) for k in written_by(effect))
+            return (graph.base_of(effect.src[0]),)
+        return (graph.base_of(effect.src[1 + k]) for k in graph.written_by(effect))
 
     def _contents(self, base: UOp, effects: Iterable[UOp]) -> UOp:
         """The contents of a buffer after effects.
@@ -265,77 +226,32 @@ class Steps:
         contents = state.version
         for store in effects:
             if store not in state.applied:
-                contents = self._written(contents, store)
+                contents = stored(contents, store, self.values, self.validity)
         return contents
-
-    def _written(self, contents: UOp, store: UOp) -> UOp:
-        """The contents after one STORE; INVALID elements keep the old contents."""
-        target, stored, *gates = store.src
-        split = self.validity.split(self.values[stored])
-        value, inside = split.value, split.mask
-        for gate in gates:
-            condition = self.validity.split(self.values[gate])
-            inside = both(inside, only_where(condition.mask, condition.value))
-        return self._put(contents, target, value, inside)
-
-    def _put(self, contents: UOp, target: UOp, value: UOp, inside: UOp | None) -> UOp:
-        """The contents with a value in the place of a view of them, where a mask is true."""
-        for view in views_of(target):
-            if view.op is Op.BITCAST:
-                # What the bytes below are as elements of this dtype, with the value among them.
-                bits = viewed(view, contents, self.values)
-                new = value if inside is None else UOp(Op.WHERE, inside, value, bits)
-                old = UOp(Op.BITCAST, new, arg=DTypeArg(view.src[0].dtype))
-                return self._put(contents, view.src[0], old, None)
-            if view.op is Op.INDEX:
-                value, inside = self._scattered(view, value, inside)
-                continue
-            if view.op is Op.EXPAND or not view.declaration.is_view:
-                raise CONDITIONS["callify.target"].lacking(repr(view), view.op.name)
-            if view.op is Op.SHRINK and inside is None and view.shape != view.src[0].shape:
-                inside = full(TRUE, value.shape)
-            value = put_back(view, value)
-            inside = None if inside is None else put_back(view, inside)
-        return value if inside is None else UOp(Op.WHERE, inside, value, contents)
-
-    def _scattered(self, view: UOp, value: UOp, inside: UOp | None) -> tuple[UOp, UOp]:
-        """The elements at their indices, which differ; an absent index is nowhere. Each place is a
-        sum with one term: of integers, which keep the bits of a float.
-        """
-        indices, at = [], 0
-        for i in view.src[1:]:
-            split = self.validity.split(self.values[i])
-            indices.append(split.value)
-            if split.mask is not None:
-                inside = both(inside, along(split.mask, at, view.shape))
-            at += len(i.shape)
-        place = view.with_src([view.src[0], *indices])
-        there = full(TRUE, value.shape) if inside is None else inside
-        bits = bits_as(value, unsigned(value.dtype) if value.dtype.is_float else value.dtype)
-        placed = put_back(place, UOp(Op.WHERE, there, bits, const(0, bits.dtype)))
-        return bits_as(placed, value.dtype), put_back(place, there)
 
     def _function(self, u: UOp) -> Sequence[UOp]:
         """The results of a FUNCTION in memory; its values where an element may be INVALID."""
-        body = inlined(u.src[0])
+        body = graph.inlined(u.src[0])
         arguments = [self.validity.split(self.values[a]) for a in u.src[1:]]
         results = [self.validity.split(v) for v in body.src]
         if any(split.mask is not None for split in (*arguments, *results)):
-            params = (p for p in outside(body) if p.op is Op.PARAM)
-            return all_replaced(body.src, {p: self.values[u.src[1 + slot_of(p)]] for p in params})
+            params = (p for p in graph.outside(body) if p.op is Op.PARAM)
+            return graph.all_replaced(
+                body.src, {p: self.values[u.src[1 + graph.slot_of(p)]] for p in params}
+            )
         versions = self._in_memory([split.value for split in arguments])
         targets = {self.temporary(v): v for v in body.src}
         return [*self._step(body, versions, targets)]
 
     def _call(self, u: UOp) -> None:
         """Write what its arguments lack to memory, then call the kernel."""
-        passed = [passed_buffer(a) for a in u.src[1:]]
+        passed = [graph.passed_buffer(a) for a in u.src[1:]]
         leaves = [a if base is None else base for a, base in zip(u.src[1:], passed, strict=True)]
         self._write(dict.fromkeys(filter(None, passed)), self._effects(u)[:-1])
-        sizes = {u.src[1 + slot_of(v)] for v in variables_of(u.src[0])}
+        sizes = {u.src[1 + graph.slot_of(v)] for v in variables_of(u.src[0])}
         values = [a for a in dict.fromkeys(leaves) if a not in passed and a not in sizes]
         versions = self._in_memory([self.validity.split(self.values[a]).value for a in values])
-        written = dict.fromkeys(leaves[k] for k in written_by(u))
+        written = dict.fromkeys(leaves[k] for k in graph.written_by(u))
         for a in written:
             if a in values:
                 raise UnsupportedError(f"a kernel that stores to the copy of {a.op.name}")
@@ -395,15 +311,3 @@ def _crossing(order: Iterable[UOp]) -> dict[UOp, list[UOp]]:
             source = u.src[0].src[0] if u.src[0].op is Op.SHRINK else u.src[0]
             found.setdefault(source, []).append(u)
     return {u: loads for loads in found.values() for u in loads}
-
-
-def _gated(place: UOp, gate: UOp) -> UOp:
-    """An INDEX of a value with index 0 where the gate is false: there it may be outside (D-052)."""
-    indices, at = [], 0
-    for i in place.src[1:]:
-        own = range(at, at := at + len(i.shape))
-        others = tuple(axis for axis in range(len(gate.shape)) if axis not in own)
-        needed = UOp(Op.REDUCE, gate, arg=ReduceArg(Op.MAX, others)) if others else gate
-        needed = reshaped(needed, i.shape) if needed.shape != i.shape else needed
-        indices.append(UOp(Op.WHERE, needed, i, full(const(0, i.dtype), i.shape)))
-    return place.with_src([place.src[0], *indices])

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import count
 from math import gcd
 from typing import cast
 
 from uop.compiler.build import reshaped
-from uop.compiler.stages.callify.contents import temporary
+from uop.compiler.stages.order import free_slots, temporary
 from uop.spec.args import BufferArg, LoadArg, ParamArg, PermuteArg, ReduceArg, arg_of
 from uop.spec.conditions.clauses import lacking
 from uop.spec.errors import UnsupportedError
-from uop.spec.graph import LEAVES, base_of, devices_of, places_of, returns_memory, slot_of
+from uop.spec.graph import LEAVES, base_of, devices_of, places_of, returns_memory
 from uop.spec.ops.names import Op
 from uop.spec.properties.axis import shards
 from uop.spec.properties.shape import is_fixed
@@ -55,7 +54,7 @@ class _Parts:
 
     def __init__(self, order: Sequence[UOp], names: Sequence[str]) -> None:
         self._order, self._names, self._home = order, names, names[0]
-        self._slots = count(1 + max((slot_of(u) for u in order if u.op in LEAVES), default=-1))
+        self._slots = free_slots(order)
         self._done: dict[tuple[UOp, str], UOp] = {}
         for u in order:
             for name in self._places(u):

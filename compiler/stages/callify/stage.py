@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from uop.compiler.rewriting.rewrite import Fired, RuleSet, rewrite, rewrites, unobserved
-from uop.compiler.stages.callify.contents import CONTENTS, TEMPORARY, Step, Steps
+from uop.compiler.stages.callify.contents import CONTENTS, Step, Steps
 from uop.compiler.stages.callify.devices import is_on_several, on_single_devices
+from uop.compiler.stages.order import TEMPORARY, Order
 from uop.compiler.stages.stage import Stage
-from uop.spec.args import GetTupleArg
 from uop.spec.errors import UnsupportedError
 from uop.spec.graph import PRECOMPILED, all_inlined, toposort, written
 from uop.spec.kernel.forms import BELOW_THE_GRAPH, CALLIFIED
@@ -36,7 +36,7 @@ def callify(root: UOp, fired: Fired = unobserved) -> UOp:
         if u.op in BELOW_THE_GRAPH:
             raise UnsupportedError(f"callify: {u.op.name} in a tensor graph")
     returned = [u for u in written(plain) if u.tag != TEMPORARY]
-    return _Ordered(Steps(rewrite(plain, DEVICE_VIEWS, fired), returned, fired)).sink()
+    return _ordered(Steps(rewrite(plain, DEVICE_VIEWS, fired), returned, fired))
 
 
 def inline_functions(root: UOp) -> UOp:
@@ -72,57 +72,24 @@ def _outside_kernels(u: UOp) -> Sequence[UOp]:
     return u.src[1:] if u.op is Op.CALL else u.src
 
 
-class _Ordered:
-    """Writes steps as a graph: each buffer is AFTER what must run before its access."""
+def _ordered(steps: Steps) -> UOp:
+    """The steps as a graph. A version that is read later is copied before it is overwritten."""
+    order, buffer_of = Order(), steps.initial()
+    version_in = {buffer: version for version, buffer in buffer_of.items()}
+    last_use = {v: n for n, step in enumerate(steps.steps) for v in step.arguments}
 
-    def __init__(self, steps: Steps) -> None:
-        self._steps = steps
-        self._buffer_of = steps.initial()
-        self._version_in = {buffer: version for version, buffer in self._buffer_of.items()}
-        self._last_use = {v: n for n, step in enumerate(steps.steps) for v in step.arguments}
-        self._writers: dict[UOp, list[UOp]] = {}
-        """The effects that have made the version in a buffer."""
-        self._readers: dict[UOp, list[UOp]] = {}
-        """The effects that read it."""
-
-    def sink(self) -> UOp:
-        for number, step in enumerate(self._steps.steps):
-            for buffer in step.targets:
-                if self._last_use.get(self._version_in.get(buffer, buffer), -1) > number:
-                    self._add(self._steps.copied(buffer, self._version_in[buffer]))
-            self._add(step)
-        effects = (e for buffer in self._steps.outputs for e in self._writers[buffer])
-        return UOp(Op.SINK, *dict.fromkeys(effects))
-
-    def _add(self, step: Step) -> None:
-        read = [self._buffer_of.get(v, v) for v in step.arguments]
-        if step.body.op is not Op.TUPLE:
-            arguments = [self._after(b, [*self._waits(b, b in step.targets)]) for b in read]
-            call = UOp(Op.CALL, step.body, *arguments)
-            effects = dict.fromkeys(step.targets, call)
-        else:
-            arguments = [self._after(b, self._waits(b)) for b in read]
-            function = UOp(Op.FUNCTION, step.body, *arguments)
-            waits = [w for b in step.targets for w in self._waits(b, is_written=True)]
-            effects = {
-                b: UOp(
-                    Op.STORE, self._after(b, waits), UOp(Op.GETTUPLE, function, arg=GetTupleArg(k))
-                )
-                for k, b in enumerate(step.targets)
-            }
-        for buffer in read:
-            self._readers.setdefault(buffer, []).extend(effects.values())
+    def add(step: Step) -> None:
+        add_to = order.store if step.body.op is Op.TUPLE else order.call
+        add_to(step.body, [buffer_of.get(v, v) for v in step.arguments], step.targets)
         for buffer, version in step.targets.items():
-            self._writers[buffer], self._readers[buffer] = [effects[buffer]], []
-            self._buffer_of[version], self._version_in[buffer] = buffer, version
+            buffer_of[version], version_in[buffer] = buffer, version
 
-    def _waits(self, buffer: UOp, is_written: bool = False) -> Sequence[UOp]:
-        """The effects that run before a buffer is read, or written."""
-        readers = self._readers.get(buffer, ()) if is_written else ()
-        return [*self._writers.get(buffer, ()), *readers]
-
-    def _after(self, buffer: UOp, effects: Sequence[UOp]) -> UOp:
-        return UOp(Op.AFTER, buffer, *dict.fromkeys(effects)) if effects else buffer
+    for number, step in enumerate(steps.steps):
+        for buffer in step.targets:
+            if last_use.get(version_in.get(buffer, buffer), -1) > number:
+                add(steps.copied(buffer, version_in[buffer]))
+        add(step)
+    return UOp(Op.SINK, *dict.fromkeys(order.writer[buffer] for buffer in steps.outputs))
 
 
 STAGE = Stage(

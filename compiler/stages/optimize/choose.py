@@ -20,12 +20,19 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from uop.compiler.loops import FOLDED, axes, largest_divisor, linear_steps, nest_of, type_of
+from uop.compiler.loops import (
+    FOLDED,
+    axes,
+    folds_in_folds,
+    largest_divisor,
+    linear_steps,
+    nest_of,
+    type_of,
+)
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.targets.target import Target
 from uop.spec.args import AddrSpace, AxisType
 from uop.spec.dtype import dtypes
-from uop.spec.kernel.forms import open_ranges
 from uop.spec.kernel.optimization import Optimization, PadTo, Split
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import variables_of
@@ -94,7 +101,12 @@ def heuristic(body: UOp, target: Target) -> tuple[Optimization, ...]:
     if target.vectors is None or math.prod(loop.bound for loop in kernel.loops) < LITTLE:
         return ()
     sizes = kernel.sizes(target.vectors.registers)
-    return _splits(kernel.loops, sizes, kernel.groups(sizes))
+    groups, sequence = kernel.groups(sizes), _Sequence()
+    for number, loop in enumerate(kernel.loops):
+        kind = AxisType.UNROLL if loop.is_inner else AxisType.UPCAST
+        split, shared = (sizes.get(loop, 1), kind), (groups.get(loop, 1), AxisType.LOCAL)
+        sequence.add(number, split, shared, goes_in=False)
+    return tuple(sequence.made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,21 +253,6 @@ def _tile(loops: Sequence[Loop], most: int, registers: int) -> dict[Loop, int]:
     return sizes
 
 
-def _splits(
-    loops: Sequence[Loop], sizes: dict[Loop, int], groups: dict[Loop, int]
-) -> tuple[Optimization, ...]:
-    """The SPLITs of each loop; each SPLIT moves the later axes by one."""
-    found: list[Optimization] = []
-    for number, loop in enumerate(loops):
-        axis = number + len(found)
-        if sizes.get(loop, 1) > 1:
-            target = AxisType.UNROLL if loop.is_inner else AxisType.UPCAST
-            found.append(Split(axis, sizes[loop], target))
-        if groups.get(loop, 1) > 1:
-            found.append(Split(axis, groups[loop], AxisType.LOCAL))
-    return tuple(found)
-
-
 @dataclass(slots=True)
 class _Sequence:
     """Optimizations of loops from the first to the last; a SPLIT moves the later axes by one."""
@@ -263,16 +260,18 @@ class _Sequence:
     made: list[Optimization] = field(default_factory=list)
     splits: int = 0
 
-    def add(self, number: int, padded: int, *splits: tuple[int, AxisType]) -> None:
-        """Lengthen a loop to a multiple, then split it several times: each SPLIT applies to the
-        loop that the last one made.
+    def add(
+        self, number: int, *splits: tuple[int, AxisType], padded: int = 1, goes_in: bool = True
+    ) -> None:
+        """Lengthen a loop to a multiple, then split it by the factors above 1: each SPLIT applies
+        to the loop that the last one made inside, or to the one outside.
         """
-        axis = number + self.splits
+        axis, real = number + self.splits, [each for each in splits if each[0] > 1]
         if padded > 1:
             self.made.append(PadTo(axis, padded))
-        for k, (factor, kind) in enumerate(splits):
-            self.made.append(Split(axis + k, factor, kind))
-        self.splits += len(splits)
+        for k, (factor, kind) in enumerate(real):
+            self.made.append(Split(axis + k * goes_in, factor, kind))
+        self.splits += len(real)
 
 
 def in_groups(body: UOp, target: Target) -> tuple[Optimization, ...]:
@@ -287,11 +286,8 @@ def in_groups(body: UOp, target: Target) -> tuple[Optimization, ...]:
 def _are_one_by_one(body: UOp, loops: Sequence[Loop]) -> bool:
     """Whether no inner loop stands in another one."""
     nests = [nest_of(body, loop.range) for loop in loops if loop.is_inner]
-    order = body.toposort()
-    inside = open_ranges(order)
-    folds = [u for u in order if u.op is Op.REDUCE]
     is_alone = all(sum(type_of(r) in FOLDED for r in nest) == 1 for nest in nests)
-    return is_alone and not any(type_of(r) in FOLDED for u in folds for r in inside[u])
+    return is_alone and not folds_in_folds(body)
 
 
 def _few(sequence: Sequence[Optimization]) -> tuple[Optimization, ...]:
@@ -325,9 +321,9 @@ def _product(loops: Sequence[Loop]) -> tuple[Optimization, ...]:
     for number, loop in enumerate(loops):
         if loop in tiled:
             side = (width * items, AxisType.LOCAL), (width, AxisType.UPCAST)
-            sequence.add(number, _padding(loop.bound, width * items), *side)
+            sequence.add(number, *side, padded=_padding(loop.bound, width * items))
         elif loop.is_inner:
-            sequence.add(number, _padding(loop.bound, DEEP), (DEEP, AxisType.UNROLL))
+            sequence.add(number, (DEEP, AxisType.UNROLL), padded=_padding(loop.bound, DEEP))
     return tuple(sequence.made)
 
 
@@ -345,8 +341,8 @@ def _shared(loops: Sequence[Loop], target: Target) -> tuple[Optimization, ...]:
         if loop.is_inner:
             padded = _padding(loop.bound, items)
             width = 1 if padded > 1 else math.gcd(loop.bound // items, FEW)
-            vectors = [(width, AxisType.UNROLL)] if width > 1 else []
-            sequence.add(number, padded, (items * width, AxisType.GROUP_REDUCE), *vectors)
+            shared = (items * width, AxisType.GROUP_REDUCE)
+            sequence.add(number, shared, (width, AxisType.UNROLL), padded=padded)
     return tuple(sequence.made)
 
 

@@ -18,22 +18,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from uop.compiler.build import ZERO, add, buffer, div, mod, mul
-from uop.compiler.loops import (
-    FOLDED,
-    ITEMS,
-    axes,
-    bound_of,
-    count_of,
-    free_id,
-    grouped,
-    id_of,
-    in_loops,
-    nesting,
-    ranged,
-    row_major,
-    type_of,
-)
+from uop.compiler import loops
+from uop.compiler.build import ZERO, add, buffer, index, mod, mul
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.rewriting.rewrite import Fired
 from uop.compiler.rewriting.simplify import bounds, linear_form
@@ -47,7 +33,7 @@ WITHIN = (AxisType.UNROLL, AxisType.LOCAL, AxisType.UPCAST, AxisType.WARP)
 """The axes of a tile, in their order in LOCAL memory: neighbours are read at once, by one work item
 as a vector, or by the lanes of a warp as fragments.
 """
-SERIAL = (AxisType.LOOP, *FOLDED)
+SERIAL = (AxisType.LOOP, *loops.FOLDED)
 MOST_BYTES = 32 << 10
 """The LOCAL memory that every device has: OpenCL requires it."""
 MOST_COPIES = 16
@@ -67,9 +53,11 @@ KEEP_ROW = "keep_row"
 def with_tiles(body: UOp, fired: Fired) -> UOp:
     """Copy the tiles of folds to LOCAL memory; a kernel without groups has none."""
     order = body.toposort()
-    items = sorted((r for r in axes(body) if type_of(r) in ITEMS), key=id_of)
-    is_shared = any(type_of(r) is AxisType.GROUP_REDUCE for r in axes(body))
-    if is_shared or count_of(items) < 2 or not count_of(axes(body)):
+    items = sorted(
+        (r for r in loops.axes(body) if loops.type_of(r) in loops.ITEMS), key=loops.id_of
+    )
+    is_shared = any(loops.type_of(r) is AxisType.GROUP_REDUCE for r in loops.axes(body))
+    if is_shared or loops.count_of(items) < 2 or not loops.count_of(loops.axes(body)):
         return body
     return _Copies(order, items, fired).made()
 
@@ -87,7 +75,7 @@ class _Tile:
 
     @property
     def size(self) -> int:
-        return count_of(self.within) * len(self.loads)
+        return loops.count_of(self.within) * len(self.loads)
 
     @property
     def nbytes(self) -> int:
@@ -97,7 +85,7 @@ class _Tile:
     def places(self, memory: UOp, digits: Iterable[UOp]) -> list[UOp]:
         """The place from which each of its LOADs reads."""
         first = mul(self.fold, self.size)
-        position = mul(row_major(self.within, digits), len(self.loads))
+        position = mul(loops.row_major(self.within, digits), len(self.loads))
         start = add(first, position)
         return [UOp(Op.INDEX, memory, add(start, k)) for k in range(len(self.loads))]
 
@@ -106,7 +94,9 @@ class _Tile:
         warp follow: their reads are near each other, but not in such steps.
         """
         terms, _ = linear_form(self.loads[0].src[0].src[1])
-        steps = {r: terms.get(r, 1 << 62) for r in self.within if type_of(r) is not AxisType.WARP}
+        steps = {
+            r: terms.get(r, 1 << 62) for r in self.within if loops.type_of(r) is not AxisType.WARP
+        }
         return sorted(self.within, key=lambda r: steps.get(r, 0), reverse=True)
 
 
@@ -116,7 +106,7 @@ class _Copies:
     def __init__(self, order: Sequence[UOp], items: Sequence[UOp], fired: Fired) -> None:
         self.order, self.items, self.fired = order, items, fired
         self.inside = open_ranges(order)
-        self.fresh = free_id(order)
+        self.fresh = loops.free_id(order)
 
     def made(self) -> UOp:
         tiles: dict[UOp, list[_Tile]] = {}
@@ -132,19 +122,19 @@ class _Copies:
 
     def _found(self) -> Iterable[_Tile]:
         """The tiles of LOADs in a fold over one loop, at indices that no memory decides."""
-        loops = _only_loops(self.order, self.inside)
+        alone = _only_loops(self.order, self.inside)
         for loads in self._read_together():
             nodes = dict.fromkeys(v for load in loads for v in load.toposort())
             used = [r for r in nodes if r.op is Op.RANGE]
-            folds = [r for r in used if type_of(r) is AxisType.REDUCE]
+            folds = [r for r in used if loops.type_of(r) is AxisType.REDUCE]
             is_known = sum(v.op is Op.LOAD for v in nodes) == len(loads)
-            if not is_known or len(folds) != 1 or folds[0] not in loops:
+            if not is_known or len(folds) != 1 or folds[0] not in alone:
                 continue
-            within = [r for r in used if type_of(r) in WITHIN]
-            within.sort(key=lambda r: (WITHIN.index(type_of(r)), id_of(r)))
+            within = [r for r in used if loops.type_of(r) in WITHIN]
+            within.sort(key=lambda r: (WITHIN.index(loops.type_of(r)), loops.id_of(r)))
             tile = _Tile(loads, folds[0], tuple(within))
-            sharing = count_of(r for r in self.items if r not in used)
-            copies, rest = divmod(count_of(within), count_of(self.items))
+            sharing = loops.count_of(r for r in self.items if r not in used)
+            copies, rest = divmod(loops.count_of(within), loops.count_of(self.items))
             if sharing > 1 and copies and not rest and copies * len(loads) <= MOST_COPIES:
                 yield tile
 
@@ -166,7 +156,7 @@ class _Copies:
     def _copied(self, tiles: Sequence[_Tile], slot: int) -> dict[UOp, UOp]:
         """The LOADs of the tiles of one fold, after one barrier, by the LOADs that they replace."""
         memories = [
-            buffer(slot + k, t.loads[0].dtype, bound_of(t.fold) * t.size, AddrSpace.LOCAL)
+            buffer(slot + k, t.loads[0].dtype, loops.bound_of(t.fold) * t.size, AddrSpace.LOCAL)
             for k, t in enumerate(tiles)
         ]
         effects = [self._copy(t, m) for t, m in zip(tiles, memories, strict=True)]
@@ -182,45 +172,37 @@ class _Copies:
     def _copy(self, tile: _Tile, memory: UOp) -> UOp:
         """Each item copies some neighbours, then as many after those of the last item."""
         order = tile.in_memory_order()
-        copies = count_of(tile.within) // count_of(self.items)
-        is_row = type_of(order[-1]) is not AxisType.WARP
-        row = math.gcd(copies, ROW, bound_of(order[-1])) if is_row else 1
+        copies = loops.count_of(tile.within) // loops.count_of(self.items)
+        is_row = loops.type_of(order[-1]) is not AxisType.WARP
+        row = math.gcd(copies, ROW, loops.bound_of(order[-1])) if is_row else 1
         along, turn = (self._upcast(n) for n in (row, copies // row))
-        item = row_major(self.items, self.items)
-        number = add(mul(turn, count_of(self.items)), item)
-        counts = [*map(bound_of, order[:-1]), bound_of(order[-1]) // row]
-        *found, last = _digits(number, counts)
+        item = loops.row_major(self.items, self.items)
+        number = add(mul(turn, loops.count_of(self.items)), item)
+        rows = index(loops.bound_of(order[-1]) // row)
+        *found, last = loops.digits(number, [*(r.src[0] for r in order[:-1]), rows])
         found.append(add(mul(last, row), along))
-        digits = dict(zip(order, found, strict=True))
-        places = tile.places(memory, [digits[r] for r in tile.within])
+        place_of = dict(zip(order, found, strict=True))
+        places = tile.places(memory, [place_of[r] for r in tile.within])
         stores = [
-            UOp(Op.STORE, place, load.substitute(digits))
+            UOp(Op.STORE, place, load.substitute(place_of))
             for place, load in zip(places, tile.loads, strict=True)
         ]
-        return in_loops(grouped(stores), (turn, along))
+        return loops.in_loops(loops.grouped(stores), (turn, along))
 
     def _upcast(self, count: int) -> UOp:
         if count == 1:
             return ZERO
         self.fresh += 1
-        return ranged(count, self.fresh - 1, AxisType.UPCAST)
+        return loops.ranged(count, self.fresh - 1, AxisType.UPCAST)
 
 
 def _only_loops(order: Sequence[UOp], inside: Mapping[UOp, frozenset[UOp]]) -> set[UOp]:
     """The RANGEs of some iterations that are the only loop around what a REDUCE folds."""
     found: set[UOp] = set()
     for u in order:
-        if u.op is Op.REDUCE and not any(type_of(r) in SERIAL for r in inside[u]):
-            loops = [r for r in u.src[1:] if type_of(r) is AxisType.REDUCE]
-            found.update(loops if len(loops) == 1 and int_value(loops[0].src[0]) else ())
-    return found
-
-
-def _digits(number: UOp, counts: Sequence[int]) -> list[UOp]:
-    found = []
-    for k, count in enumerate(counts):
-        quotient = div(number, math.prod(counts[k + 1 :]))
-        found.append(mod(quotient, count))
+        if u.op is Op.REDUCE and not any(loops.type_of(r) in SERIAL for r in inside[u]):
+            serial = [r for r in u.src[1:] if loops.type_of(r) is AxisType.REDUCE]
+            found.update(serial if len(serial) == 1 and int_value(serial[0].src[0]) else ())
     return found
 
 
@@ -234,7 +216,7 @@ def in_two_parts(body: UOp) -> UOp:
         places = [u for u in shared if u.op is Op.INDEX and base_of(u) is memory]
         fold = _fold_of(memory, places, order)
         if fold is not None:
-            count = 2 * memory.shape[0] // bound_of(fold)
+            count = 2 * memory.shape[0] // loops.bound_of(fold)
             smaller[memory] = UOp(Op.BUFFER, dims((count,)), arg=memory.arg)
             turn = {fold: mod(fold, 2)}
             turns |= {p: p.src[1].substitute(turn) for p in places}
@@ -259,11 +241,11 @@ def _fold_of(memory: UOp, places: Sequence[UOp], order: Sequence[UOp]) -> UOp | 
     if len(found) != 1 or len(barriers) != 1:
         return None
     (fold,), ((barrier, *others),) = found, barriers
-    if bound_of(fold) < 3:
+    if loops.bound_of(fold) < 3:
         return None
     written = barrier.toposort()
     is_ordered = barrier.op is Op.BARRIER and not others and not set(reads) & set(written)
-    part, rest = divmod(memory.shape[0], bound_of(fold))
+    part, rest = divmod(memory.shape[0], loops.bound_of(fold))
     is_parted = not rest and all(_is_in_part(p.src[1], fold, part) for p in places)
     stores = [p for p in places if p not in reads]
     return fold if is_ordered and is_parted and set(stores) <= set(written) else None
@@ -285,10 +267,10 @@ def _is_in_part(index: UOp, fold: UOp, size: int) -> bool:
 def with_rows(body: UOp, fired: Fired) -> UOp:
     """Store the shared values of rows, in a kernel without groups and without memory of its own."""
     order = body.toposort()
-    found = axes(body)
+    found = loops.axes(body)
     if not _is_alone(order) or any(u.op in (Op.BUFFER, Op.AFTER, Op.WMMA) for u in order):
         return body
-    fresh = free_id(order)
+    fresh = loops.free_id(order)
     new: dict[UOp, UOp] = {}
     for slot, rows in enumerate(_repeated(order, fresh)):
         new |= _kept(rows, slot, fresh + slot * len(found))
@@ -301,7 +283,7 @@ def _is_alone(order: Sequence[UOp]) -> bool:
     """Whether each group of a kernel has one work item."""
     ranges = (u for u in order if u.op is Op.RANGE)
     has_numbers = any(u.op is Op.SPECIAL for u in order)
-    return not has_numbers and all(type_of(r) in (*ALONG, *AROUND) for r in ranges)
+    return not has_numbers and all(loops.type_of(r) in (*ALONG, *AROUND) for r in ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,11 +298,13 @@ class _Row:
 
     @property
     def size(self) -> int:
-        return count_of((*self.outer, *self.along))
+        return loops.count_of((*self.outer, *self.along))
 
     def over(self, first: int) -> Mapping[UOp, UOp]:
         """New axes for the row, with other ids, by those that they replace."""
-        return {r: ranged(r.src[0], first + k, type_of(r)) for k, r in enumerate(self.along)}
+        return {
+            r: loops.ranged(r.src[0], first + k, loops.type_of(r)) for k, r in enumerate(self.along)
+        }
 
 
 def _repeated(order: Sequence[UOp], fresh: int) -> list[list[_Row]]:
@@ -331,9 +315,9 @@ def _repeated(order: Sequence[UOp], fresh: int) -> list[list[_Row]]:
     for u in reversed(order):
         if not u.declaration.is_transcendental:
             continue
-        ranges = sorted(inside[u], key=nesting)
-        outer = tuple(r for r in ranges if type_of(r) is AxisType.UPCAST)
-        row = _Row(u, outer, tuple(r for r in ranges if type_of(r) in ALONG))
+        ranges = sorted(inside[u], key=loops.nesting)
+        outer = tuple(r for r in ranges if loops.type_of(r) is AxisType.UPCAST)
+        row = _Row(u, outer, tuple(r for r in ranges if loops.type_of(r) in ALONG))
         reads = (v for v in u.toposort() if v.op is Op.LOAD)
         is_kept = row.along and 0 < row.size * u.dtype.itemsize <= MOST_ROW_BYTES
         if is_kept and not any(base_of(v.src[0]) in written for v in reads):
@@ -352,9 +336,9 @@ def _kept(rows: Sequence[_Row], slot: int, fresh: int) -> dict[UOp, UOp]:
     first = rows[0]
     memory = buffer(slot, first.value.dtype, first.size, AddrSpace.LOCAL)
     over = first.over(fresh)
-    loops = tuple(over.values())
-    place = UOp(Op.INDEX, memory, _position(first, loops))
-    effect = in_loops(UOp(Op.STORE, place, first.value.substitute(over)), loops)
+    along = tuple(over.values())
+    place = UOp(Op.INDEX, memory, _position(first, along))
+    effect = loops.in_loops(UOp(Op.STORE, place, first.value.substitute(over)), along)
     after = UOp(Op.AFTER, memory, effect)
     return {
         row.value: UOp(Op.LOAD, UOp(Op.INDEX, after, _position(row, row.along))) for row in rows
@@ -363,7 +347,7 @@ def _kept(rows: Sequence[_Row], slot: int, fresh: int) -> dict[UOp, UOp]:
 
 def _position(row: _Row, along: Sequence[UOp]) -> UOp:
     ranges = (*row.outer, *along)
-    return row_major(ranges, ranges)
+    return loops.row_major(ranges, ranges)
 
 
 def in_registers(body: UOp) -> UOp:

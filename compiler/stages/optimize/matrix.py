@@ -7,23 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from uop.compiler import loops
 from uop.compiler.build import add, div, element, mod, mul
-from uop.compiler.loops import (
-    axes,
-    bound_of,
-    free_id,
-    grouped,
-    in_loops,
-    nest_of,
-    numbered,
-    ranged,
-    type_of,
-)
 from uop.compiler.rewriting.patterns import int_value
 from uop.spec.args import AxisType, ReduceArg, WmmaArg, arg_of
 from uop.spec.dtype import dtypes
 from uop.spec.kernel.forms import open_ranges
-from uop.spec.kernel.optimization import MatrixUnit, illegal
+from uop.spec.kernel.optimization import MatrixUnit
 from uop.spec.ops.codegen import WARP, fragment_shapes
 from uop.spec.ops.names import Op
 from uop.spec.registry import Shape
@@ -53,11 +43,11 @@ def onto_matrix_unit(body: UOp, k: UOp, opt: MatrixUnit) -> UOp:
     """Tile the fold over an axis and the outputs around it for a warp's matrix instruction."""
     product = _product_over(body, k)
     if product is None:
-        raise illegal("TC.c3", str(opt), "another fold, or none")
+        raise opt.illegal("c3", "another fold, or none")
     arg = _instruction(opt.shape, product)
     if arg is None:
         sizes = " ".join(str(int_value(r.src[0])) for r in (product.i, product.j, k))
-        raise illegal("TC.c4", str(opt), f"axes of {sizes} in {product.a.dtype.name}")
+        raise opt.illegal("c4", f"axes of {sizes} in {product.a.dtype.name}")
     return _onto(body, product, arg)
 
 
@@ -94,14 +84,14 @@ def _instruction(shape: str, product: Product) -> WmmaArg | None:
 
 def _onto(body: UOp, product: Product, arg: WmmaArg) -> UOp:
     """Tile the body: a warp for each tile of outputs, a loop over the tiles of k."""
-    order = axes(body)
-    fresh = free_id(order)
+    order = loops.axes(body)
+    fresh = loops.free_id(order)
     sizes = {product.i: arg.m, product.j: arg.n, product.k: arg.k}
     tiles = {
-        r: ranged(bound_of(r) // size, fresh + n, type_of(r))
+        r: loops.ranged(loops.bound_of(r) // size, fresh + n, loops.type_of(r))
         for n, (r, size) in enumerate(sizes.items())
     }
-    lane = ranged(WARP, fresh + 3, AxisType.WARP)
+    lane = loops.ranged(WARP, fresh + 3, AxisType.WARP)
     firsts = {r: mul(tile, sizes[r]) for r, tile in tiles.items()}
     fold = _folded(product, arg, firsts, tiles[product.k], lane)
     (store,) = (u for u in body.toposort() if u.op is Op.STORE)
@@ -109,11 +99,13 @@ def _onto(body: UOp, product: Product, arg: WmmaArg) -> UOp:
     for e in range(arg.m * arg.n // WARP):
         each = store.substitute({product.fold: element(fold, e)})
         stores.append(_placed(each, (product.i, product.j), firsts, place_in_rows(lane, e, 2)))
-    outputs = nest_of(body, product.i)
-    effect = in_loops(grouped(stores), [*(tiles.get(r, r) for r in reversed(outputs)), lane])
+    outputs = loops.nest_of(body, product.i)
+    effect = loops.in_loops(
+        loops.grouped(stores), [*(tiles.get(r, r) for r in reversed(outputs)), lane]
+    )
     last = max(order.index(r) for r in outputs)
     now = [tiles.get(r, r) for r in order]
-    return numbered(UOp(Op.SINK, effect), [*now[: last + 1], lane, *now[last + 1 :]])
+    return loops.numbered(UOp(Op.SINK, effect), [*now[: last + 1], lane, *now[last + 1 :]])
 
 
 def place_in_rows(lane: UOp, e: int, run: int) -> tuple[UOp, UOp]:

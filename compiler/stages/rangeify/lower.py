@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Mapping
 from functools import partial, reduce
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
-from uop.compiler.build import ONE, ZERO, as_dtype, bits_as, both, identity, only_where
+from uop.compiler.build import ONE, ZERO, as_dtype, bits_as, both, identity, index, only_where
+from uop.compiler.loops import iterations
 from uop.compiler.rewriting.patterns import int_value, truth
 from uop.compiler.rewriting.rewrite import Fired, Rewriter, unobserved
 from uop.spec.args import (
@@ -30,6 +30,7 @@ from uop.spec.registry import Sizes, ops_of
 from uop.spec.uop import UOp, const, dims, index_const
 
 Index = tuple[UOp, ...]
+T = TypeVar("T")
 
 
 class Element(NamedTuple):
@@ -134,7 +135,7 @@ class Lowering:
         """An elementwise op on the elements of its operands."""
         sources = []
         for s in e.tensor.src:
-            sources.append((yield Element(s, broadcast_index(e.at, s.shape), e.gate)))
+            sources.append((yield Element(s, broadcast_index(e.at, s.shape, ZERO), e.gate)))
         return UOp(e.tensor.op, *sources, arg=e.tensor.arg)
 
     def keep_number(self, e: Element) -> Steps:
@@ -181,7 +182,7 @@ class Lowering:
     def expand_into_index(self, e: Element) -> Steps:
         """A repeated axis has one element, at 0."""
         source = e.tensor.src[0]
-        at = broadcast_index(e.at, source.shape)
+        at = broadcast_index(e.at, source.shape, ZERO)
         # A symbolic size is 1 or that of the result, which the variables decide.
         repeated = [
             self.alu(Op.MOD, i, self.divisor(dim)) if isinstance(dim, UOp) and dim is not new else i
@@ -329,12 +330,7 @@ class Lowering:
 
     def product(self, shape: Sizes) -> UOp:
         """The number of elements of a shape."""
-        numbers = math.prod(dim for dim in shape if isinstance(dim, int))
-        total = index_const(numbers)
-        for dim in shape:
-            if isinstance(dim, UOp):
-                total = self.alu(Op.MUL, total, dim)
-        return total
+        return self.simplify(iterations(map(index, shape)))
 
     def divisor(self, dim: int | UOp) -> UOp:
         """A size to divide by, at least 1: an outer loop may divide although an inner one never
@@ -384,10 +380,8 @@ class Lowering:
 
     def reshaped(self, at: Index, shape: Sizes, to: Sizes) -> Index:
         """An index in another shape. Equal leading dimensions need no arithmetic."""
-        wide = [i for i, dim in zip(at, shape, strict=True) if dim != 1]
-        if [d for d in shape if d != 1] == [d for d in to if d != 1]:
-            rest = iter(wide)
-            return tuple(ZERO if dim == 1 else next(rest) for dim in to)
+        if (found := without_ones(at, shape, to, ZERO)) is not None:
+            return found
         same = 0
         while same < min(len(shape), len(to)) and shape[same] == to[same]:
             same += 1
@@ -399,12 +393,20 @@ class Lowering:
         return None if found is None else self.simplify(found)
 
 
-def broadcast_index(at: Index, shape: Sizes) -> Index:
-    """The index into an operand of a broadcast: right-aligned, axes of size 1 at 0."""
+def broadcast_index(at: tuple[T, ...], shape: Sizes, first: T) -> tuple[T, ...]:
+    """The index into an operand of a broadcast: right-aligned, axes of size 1 at their first."""
     aligned = at[len(at) - len(shape) :]
     if 1 not in shape:
         return aligned
-    return tuple(ZERO if dim == 1 else i for i, dim in zip(aligned, shape, strict=True))
+    return tuple(first if dim == 1 else i for i, dim in zip(aligned, shape, strict=True))
+
+
+def without_ones(at: tuple[T, ...], shape: Sizes, to: Sizes, first: T) -> tuple[T, ...] | None:
+    """An index in another shape that differs in axes of size 1 alone; else None."""
+    if [d for d in shape if d != 1] != [d for d in to if d != 1]:
+        return None
+    wide = (i for i, dim in zip(at, shape, strict=True) if dim != 1)
+    return tuple(first if dim == 1 else next(wide) for dim in to)
 
 
 def unsigned(dtype: DType) -> DType:

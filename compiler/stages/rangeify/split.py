@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+from uop.compiler.stages.rangeify.lower import broadcast_index, without_ones
 from uop.spec.args import FlipArg, PermuteArg, ReduceArg, arg_of
 from uop.spec.graph import toposort, views_of
 from uop.spec.kernel.forms import ELEMENTWISE
@@ -186,17 +187,13 @@ class Loops:
                 return self._computed(site, (NONE.union(*axes),) * len(s.shape), (u, s))
         if s.shape == u.shape and 1 not in s.shape:
             return site
-        aligned = axes[len(axes) - len(s.shape) :]
-        here = (NONE if dim == 1 else axis for axis, dim in zip(aligned, s.shape, strict=True))
-        return site._replace(axes=tuple(here))
+        return site._replace(axes=broadcast_index(axes, s.shape, NONE))
 
     def _reshaped(self, u: UOp, s: UOp, site: Site) -> Site:
         """Groups of axes of as many elements keep to themselves."""
-        wide = [axis for axis, dim in zip(site.axes, u.shape, strict=True) if dim != 1]
-        old, new = ([dim for dim in shape if dim != 1] for shape in (s.shape, u.shape))
-        if old == new:
-            rest = iter(wide)
-            return site._replace(axes=tuple(NONE if d == 1 else next(rest) for d in s.shape))
+        same = without_ones(site.axes, u.shape, s.shape, NONE)
+        if same is not None:
+            return site._replace(axes=same)
         found = [NONE] * len(s.shape)
         for inner, outer in _groups(s.shape, u.shape):
             here = NONE.union(*(site.axes[k] for k in outer))

@@ -7,22 +7,21 @@ In a kernel movement ops are index arithmetic, and PAD is a gate (`lower`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count
 
 from uop.compiler.build import ZERO
 from uop.compiler.loops import grouped, in_loops
 from uop.compiler.rewriting.rewrite import Fired, Rewriter, unobserved
 from uop.compiler.rewriting.simplify import SIMPLIFY
-from uop.compiler.stages.callify.contents import temporary
+from uop.compiler.stages.order import Order, free_slots, temporary
 from uop.compiler.stages.rangeify.blocks import BLOCKS, in_blocks
 from uop.compiler.stages.rangeify.lower import LOWER, Lowering
 from uop.compiler.stages.rangeify.split import Kernel, split
 from uop.compiler.stages.stage import Stage
 from uop.compiler.validity import Validity
-from uop.spec.args import AxisType, BufferArg, Device, GetTupleArg, ParamArg, PermuteArg, arg_of
-from uop.spec.graph import LEAVES, base_of, outside, replaced, slot_of, written_by
+from uop.spec.args import AxisType, BufferArg, GetTupleArg, ParamArg, PermuteArg, arg_of
+from uop.spec.graph import base_of, outside, replaced, slot_of, written_by
 from uop.spec.kernel.forms import RANGED
 from uop.spec.ops.names import Op
 from uop.spec.properties.symbolic import is_size, is_variable, variables_of
@@ -32,8 +31,8 @@ from uop.spec.uop import UOp
 def rangeify(root: UOp, fired: Fired = unobserved) -> UOp:
     """SINK(CALL(SINK(END(GROUP(STORE(INDEX(PARAM_k, i), v_k)...), r)...), buffers...)...)."""
     order = outside(root)
-    calls = _Calls(count(1 + max((slot_of(u) for u in order if u.op in LEAVES), default=-1)))
-    simplify, validity = Rewriter(SIMPLIFY, fired), Validity()
+    slots = free_slots(order)
+    calls, simplify, validity = Order(), Rewriter(SIMPLIFY, fired), Validity()
     stores: dict[UOp, list[UOp]] = {}
     for u in order:
         if u.op is Op.STORE:
@@ -41,7 +40,8 @@ def rangeify(root: UOp, fired: Fired = unobserved) -> UOp:
     effects: list[UOp] = []
     for u in order:
         if u.op is Op.CALL:
-            effects.append(calls.call(u.src[0], [*map(_passed, u.src[1:])], written_by(u)))
+            passed = [*map(_passed, u.src[1:])]
+            effects.append(calls.call(u.src[0], passed, [passed[k] for k in written_by(u)]))
         elif u.op is Op.STORE and u.src[1].src[0] in stores:
             function = u.src[1].src[0]
             own = variables_of(function.src[0])
@@ -54,7 +54,7 @@ def rangeify(root: UOp, fired: Fired = unobserved) -> UOp:
                 for store in stores.pop(function)
             ]
             arguments = [*map(_passed, function.src[1:])]
-            effects += _Kernels(outputs, arguments, simplify, calls, fired).effects()
+            effects += _Kernels(outputs, arguments, simplify, calls, slots, fired).effects()
     return UOp(Op.SINK, *effects)
 
 
@@ -75,37 +75,6 @@ def _keeps_order(u: UOp) -> bool:
 
 
 @dataclass(slots=True)
-class _Calls:
-    """The CALLs of a program so far, in an order in which they may run."""
-
-    slots: Iterator[int]
-    """The slots of temporaries."""
-    writer: dict[UOp, UOp] = field(default_factory=dict)
-    """The last CALL that writes each BUFFER."""
-    readers: dict[UOp, list[UOp]] = field(default_factory=dict)
-    """The CALLs that have read each BUFFER since."""
-
-    def call(self, body: UOp, buffers: Sequence[UOp], written: Iterable[int]) -> UOp:
-        """Call a kernel after the CALLs that it depends on; `written` are positions."""
-        into = dict.fromkeys(buffers[k] for k in written)
-        arguments = []
-        for buffer in buffers:
-            before = [self.writer[buffer]] if buffer in self.writer else []
-            if buffer in into:
-                before = self.readers.get(buffer) or before
-            arguments.append(UOp(Op.AFTER, buffer, *before) if before else buffer)
-        call = UOp(Op.CALL, body, *arguments)
-        for buffer in dict.fromkeys(buffers):
-            self.readers.setdefault(buffer, []).append(call)
-        for buffer in into:
-            self.writer[buffer], self.readers[buffer] = call, []
-        return call
-
-    def temporary(self, value: UOp, device: Device) -> UOp:
-        return temporary(next(self.slots), value.dtype, value.shape, device)
-
-
-@dataclass(slots=True)
 class _Kernels:
     """Builds the kernels of a FUNCTION, in an order in which they may run."""
 
@@ -113,7 +82,9 @@ class _Kernels:
     inputs: Sequence[UOp]
     """The BUFFER of each argument."""
     simplify: Rewriter
-    calls: _Calls
+    calls: Order
+    slots: Iterator[int]
+    """The slots of temporaries."""
     fired: Fired
     _targets: dict[UOp, Sequence[UOp]] = field(default_factory=dict)
     """The BUFFERs that hold each value of a kernel."""
@@ -128,14 +99,13 @@ class _Kernels:
             place = target
             if target in self.inputs:
                 # Other kernels may still read the input: write a temporary, and copy it at the end.
-                place = self.calls.temporary(value, target.device)
+                place = self._temporary(value)
                 copies.append((target, place))
             targets.setdefault(value, []).append(place)
-        device = self.outputs[0][0].device
         found = split([value for _, value in self.outputs])
         for kernel in found.kernels:
             for u in kernel.values:
-                places = targets.get(u) or [self.calls.temporary(u, device)]
+                places = targets.get(u) or [self._temporary(u)]
                 self._targets[u] = places
                 if u in found.stored:
                     self._home[u] = places[0]
@@ -144,28 +114,30 @@ class _Kernels:
             self._copy(target, aside)
         return [*dict.fromkeys(self.calls.writer[target] for target, _ in self.outputs)]
 
+    def _temporary(self, value: UOp) -> UOp:
+        device = self.outputs[0][0].device
+        return temporary(next(self.slots), value.dtype, value.shape, device)
+
+    def _copy(self, target: UOp, aside: UOp) -> None:
+        """Add a kernel that copies a temporary over an input, after all readers of the input."""
+        copied = UOp(Op.CONTIGUOUS, aside)
+        (kernel,) = split([copied]).kernels
+        self._targets[copied] = [target]
+        self._kernel(kernel)
+
     def _kernel(self, kernel: Kernel) -> None:
-        """Add a kernel that computes values into BUFFERs."""
+        """Add a kernel that computes values into BUFFERs: parallel loops, and in one of rows loops
+        inside for the elements.
+        """
 
         def stored(u: UOp) -> UOp | None:
             if u in self._home and u not in kernel.values:
                 return self._home[u]
             if u.op is Op.PARAM and not is_variable(u):
                 return self.inputs[slot_of(u)]
-            return u if u.op is Op.BINARY else None
+            return u if u.op in (Op.BINARY, Op.BUFFER) else None
 
-        self._call(Lowering(stored, self.simplify, self.fired), kernel)
-
-    def _copy(self, target: UOp, aside: UOp) -> None:
-        """Add a kernel that copies a temporary over an input, after all readers of the input."""
-        body = Lowering(lambda u: aside if u is aside else None, self.simplify, self.fired)
-        copied = UOp(Op.CONTIGUOUS, aside)
-        (kernel,) = split([copied]).kernels
-        self._targets[copied] = [target]
-        self._call(body, kernel)
-
-    def _call(self, lowering: Lowering, kernel: Kernel) -> None:
-        """Add a kernel: parallel loops, and in one of rows loops inside for the elements."""
+        lowering = Lowering(stored, self.simplify, self.fired)
         loops = {x: d for x, d in zip(kernel.loops, kernel.shape, strict=True) if x is not None}
         rows = {x: lowering.range(loops[x], AxisType.LOOP) for x in loops if x in kernel.outer}
         inner = {x: lowering.range(loops[x], AxisType.REDUCE) for x in loops if x not in rows}
@@ -182,7 +154,8 @@ class _Kernels:
         if effects:
             of_rows.insert(0, in_loops(grouped(effects), inner.values()))
         body = lowering.simplify(UOp(Op.SINK, in_loops(grouped(of_rows), rows.values())))
-        self.calls.call(*_with_variables(body, lowering.buffers), range(len(targets)))
+        passed = lowering.buffers[: len(targets)]
+        self.calls.call(*_with_variables(body, lowering.buffers), passed)
 
 
 def _with_variables(body: UOp, buffers: Sequence[UOp]) -> tuple[UOp, list[UOp]]:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from uop.compiler import loops
 from uop.compiler.build import ONE, add, buffer, counting, div, mod, mul, only_where, sub
-from uop.compiler.loops import FOLDED, ITEMS, free_id, id_of, ranged, rebuilt, type_of
 from uop.compiler.rewriting.patterns import int_value
 from uop.compiler.stages.expand import flat, shaped
 from uop.spec.args import AddrSpace, AxisType, ReduceArg, SpecialArg, arg_of
@@ -31,33 +31,41 @@ def launched(body: UOp, warp: int) -> UOp:
     """
     order = body.toposort()
     ranges = [u for u in order if u.op is Op.RANGE]
-    outer = sorted((r for r in ranges if type_of(r) in GROUPS), key=id_of)
+    outer = sorted((r for r in ranges if loops.type_of(r) in GROUPS), key=loops.id_of)
     folds = shared_folds(order)
-    around = {u.src[1] for u in order if u.op is Op.END and type_of(u.src[1]) is GROUP_REDUCE}
+    around = {u.src[1] for u in order if u.op is Op.END and loops.type_of(u.src[1]) is GROUP_REDUCE}
     shared = _shared_writes(order, folds)
     around -= set(shared)
-    inner = [r for r in ranges if type_of(r) in ITEMS or r in around]
+    inner = [r for r in ranges if loops.type_of(r) in loops.ITEMS or r in around]
     # Lanes of a warp are neighbours in their group.
-    inner.sort(key=lambda r: (type_of(r) is AxisType.WARP, id_of(r)))
+    inner.sort(key=lambda r: (loops.type_of(r) is AxisType.WARP, loops.id_of(r)))
     if any(int_value(r.src[0]) == 0 for r in (*outer, *inner)):
         return _never(body, ranges)
     new: dict[UOp, UOp] = {}
+
+    def numbered(number: UOp, ranges: Sequence[UOp]) -> None:
+        """Each RANGE is a digit of a number."""
+        new.update(zip(ranges, loops.digits(number, [r.src[0] for r in ranges]), strict=True))
+
     if outer:
-        new |= _digits(UOp(Op.SPECIAL, _product(outer), arg=SpecialArg("gidx0")), outer)
+        if not all(is_size(r.src[0]) for r in outer):
+            raise UnsupportedError("select: a parallel RANGE whose bound is no size")
+        groups = loops.iterations(r.src[0] for r in outer)
+        numbered(UOp(Op.SPECIAL, groups, arg=SpecialArg("gidx0")), outer)
     if inner or folds:
         sharing = _sharing(folds)
         item = _special("lidx0", math.prod(map(_bound, inner)) * sharing)
         body = _through_memory(body, folds, item, shared, warp) if folds else body
         within = mod(item, sharing)
         for each in (*map(_shared, folds), *([r] for r in shared)):
-            new |= _digits(within, each)
-        new |= _digits(div(item, sharing), inner)
+            numbered(within, each)
+        numbered(div(item, sharing), inner)
     return _replaced(body, new) if new else body
 
 
 def is_work_item(r: UOp) -> bool:
     """Whether the iterations of a RANGE are work items."""
-    return type_of(r) in (*GROUPS, *ITEMS, GROUP_REDUCE)
+    return loops.type_of(r) in (*GROUPS, *loops.ITEMS, GROUP_REDUCE)
 
 
 def shared_folds(order: Sequence[UOp]) -> list[UOp]:
@@ -66,7 +74,7 @@ def shared_folds(order: Sequence[UOp]) -> list[UOp]:
 
 
 def _shared(u: UOp) -> list[UOp]:
-    return [r for r in u.src[1:] if type_of(r) is GROUP_REDUCE]
+    return [r for r in u.src[1:] if loops.type_of(r) is GROUP_REDUCE]
 
 
 def _shared_writes(order: Sequence[UOp], folds: Sequence[UOp]) -> list[UOp]:
@@ -78,7 +86,7 @@ def _shared_writes(order: Sequence[UOp], folds: Sequence[UOp]) -> list[UOp]:
     inside = open_ranges(order)
     found: dict[UOp, None] = {}
     for u in order:
-        own = [r for r in inside[u] if type_of(r) is GROUP_REDUCE] if u.op is Op.STORE else []
+        own = [r for r in inside[u] if loops.type_of(r) is GROUP_REDUCE] if u.op is Op.STORE else []
         if len(own) == 1 and _bound(own[0]) == _sharing(folds):
             found[own[0]] = None
     return list(found)
@@ -105,16 +113,15 @@ def _through_memory(
     sharing = _sharing(folds)
     if not sharing:
         raise UnsupportedError("a fold shared by no work items")
-    fresh = free_id(order)
+    fresh, group = loops.free_id(order), _Group(item, sharing, warp)
     is_first = UOp(Op.CMPLT, mod(item, sharing), ONE)
 
     def combined(u: UOp, src: list[UOp]) -> UOp:
         if u in folds:
-            if any(type_of(r) in FOLDED for r in inside[u]):
+            if any(loops.type_of(r) in loops.FOLDED for r in inside[u]):
                 raise UnsupportedError("a fold that a workgroup shares, inside another one")
             slot = folds.index(u)
-            parts = _Sharing(u, item, sharing, slot, fresh + slot, warp)
-            return parts.combined(_own_part(u, src))
+            return group.combined(u, _own_part(u, src), slot, fresh + slot)
         if u.op is Op.STORE and inside[u].isdisjoint(shared):
             shape = src[1].shape
             gate = flat(is_first, shape) if shape else is_first
@@ -128,66 +135,53 @@ def _through_memory(
 def _own_part(u: UOp, src: Sequence[UOp]) -> UOp:
     """What one of the items that share a fold computes of it."""
     value, *ranges = src
-    own = [r for r in ranges if type_of(r) is not GROUP_REDUCE]
+    own = [r for r in ranges if loops.type_of(r) is not GROUP_REDUCE]
     return UOp(Op.REDUCE, value, *own, arg=u.arg) if own or arg_of(u, ReduceArg).axes else value
 
 
 @dataclass(frozen=True, slots=True)
-class _Sharing:
-    """A fold that work items share, which are neighbours in the group."""
+class _Group:
+    """Work items that share folds, which are neighbours in a workgroup."""
 
-    fold: UOp
     item: UOp
-    """The number of a work item in the group."""
+    """The number of a work item in the workgroup."""
     count: int
-    """The number of work items that share the fold."""
-    slot: int
-    """The slot of their LOCAL memory."""
-    loop: int
-    """A free id for a loop."""
+    """The number of work items that share a fold."""
     warp: int
 
-    def combined(self, total: UOp) -> UOp:
-        """The result in each work item, from the part that each has folded.
+    def combined(self, fold: UOp, total: UOp, slot: int, loop_id: int) -> UOp:
+        """The result of a fold in each work item, from the part that each has folded.
 
         In each step an item combines its part with that of another one, twice as far away as in the
         step before. If their number is no power of two, the last step folds the rest. Steps
         alternate between two parts of the memory: an item that writes one has passed the barrier
         after the last read. In a step within warps an item waits for its warp alone.
         """
-        shape, op = self.fold.shape, arg_of(self.fold, ReduceArg).op
+        shape, op = fold.shape, arg_of(fold, ReduceArg).op
         size = _bound(self.item)
         count = 2 * size * math.prod(shape)
-        memory = buffer(self.slot, self.fold.dtype, count, AddrSpace.LOCAL)
+        memory = buffer(slot, fold.dtype, count, AddrSpace.LOCAL)
         step, part = 1, 0
         while step < self.count:
             own = add(self.item, part * size)
             effect = UOp(Op.STORE, _row(memory, own, shape), flat(total, shape))
             rest = self.count // step
             is_near = rest % 2 == 0 and 2 * step <= self.warp
-            barrier = UOp(Op.BARRIER, effect, tag=IN_WARP if is_near else None)
-            after = UOp(Op.AFTER, memory, barrier)
-            loop = ranged(rest, self.loop, AxisType.REDUCE)
-            away = self._across(step) if rest % 2 == 0 else self._among(step, loop)
-            place = _row(after, add(own, away), shape)
-            found = shaped(UOp(Op.LOAD, place), shape)
+            after = UOp(Op.AFTER, memory, UOp(Op.BARRIER, effect, tag=IN_WARP if is_near else None))
             if rest % 2 == 0:
-                total, step = UOp(op, total, found), 2 * step
+                # To the item whose number differs in the bit of the step.
+                away = sub(step, mul(mod(div(self.item, step), 2), 2 * step))
+                found = UOp(Op.LOAD, _row(after, add(own, away), shape))
+                total, step = UOp(op, total, shaped(found, shape)), 2 * step
             else:
-                total, step = UOp(Op.REDUCE, found, loop, arg=ReduceArg(op)), self.count
+                # To the items that have the same place in their run of so many.
+                loop = loops.ranged(rest, loop_id, AxisType.REDUCE)
+                away = mul(sub(loop, div(mod(self.item, self.count), step)), step)
+                found = UOp(Op.LOAD, _row(after, add(own, away), shape))
+                fold_rest = ReduceArg(op)
+                total, step = UOp(Op.REDUCE, shaped(found, shape), loop, arg=fold_rest), self.count
             part = 1 - part
         return total
-
-    def _across(self, step: int) -> UOp:
-        """How far away the item is whose number differs in the bit of a step."""
-        bit = mod(div(self.item, step), 2)
-        return sub(step, mul(bit, 2 * step))
-
-    def _among(self, step: int, loop: UOp) -> UOp:
-        """How far away the items are that have the same place in their run of so many."""
-        within = mod(self.item, self.count)
-        own = div(within, step)
-        return mul(sub(loop, own), step)
 
 
 def _row(memory: UOp, number: UOp, shape: Shape) -> UOp:
@@ -202,34 +196,15 @@ def _row(memory: UOp, number: UOp, shape: Shape) -> UOp:
 def _never(body: UOp, ranges: Sequence[UOp]) -> UOp:
     """A kernel without work items, because a parallel RANGE is empty: each STORE depends on one."""
     item = _special("gidx0", 0)
-    parallel = {r: item for r in ranges if type_of(r) in (*GROUPS, *ITEMS)}
-    alone = {r: ranged(r.src[0], id_of(r), AxisType.REDUCE) for r in ranges if r not in parallel}
-    empty = _replaced(rebuilt(body, alone), parallel)
+    parallel = {r: item for r in ranges if loops.type_of(r) in (*GROUPS, *loops.ITEMS)}
+    alone = {
+        r: loops.ranged(r.src[0], loops.id_of(r), AxisType.REDUCE)
+        for r in ranges
+        if r not in parallel
+    }
+    empty = _replaced(loops.rebuilt(body, alone), parallel)
     places = {u.src[0]: u.src[0].src[0] for u in empty.toposort() if u.op is Op.STORE}
     return empty.substitute({p: UOp(Op.INDEX, memory, item) for p, memory in places.items()})
-
-
-def _digits(number: UOp, ranges: Sequence[UOp]) -> dict[UOp, UOp]:
-    """Each RANGE as a digit of a number, the last one the lowest."""
-    digits: dict[UOp, UOp] = {}
-    for k, r in enumerate(ranges):
-        quotient = div(number, _product(ranges[k + 1 :]))
-        # The simplifier sees that the first digit is the whole quotient only if it is a number.
-        is_whole = not k and int_value(r.src[0]) is None
-        digits[r] = quotient if is_whole else mod(quotient, r.src[0])
-    return digits
-
-
-def _product(ranges: Sequence[UOp]) -> UOp:
-    """The number of iterations of a nest: a constant, or a product of sizes."""
-    bounds = [r.src[0] for r in ranges]
-    total = index_const(math.prod(b for b in map(int_value, bounds) if b is not None))
-    for bound in bounds:
-        if int_value(bound) is None:
-            if not is_size(bound):
-                raise UnsupportedError("select: a parallel RANGE whose bound is no size")
-            total = mul(total, bound)
-    return total
 
 
 def _replaced(body: UOp, digits: Mapping[UOp, UOp]) -> UOp:

@@ -21,24 +21,8 @@ from uop.compiler.build import ZERO, add, buffer, counting, element, identity
 from uop.compiler.loops import grouped, id_of, in_loops
 from uop.compiler.rewriting.rewrite import Rewriter
 from uop.compiler.rewriting.simplify import linear_form
-from uop.compiler.stages.select.packs import (
-    ALONE,
-    Indices,
-    Pack,
-    Position,
-    alone,
-    axes_of_vectors,
-    fragments,
-    has_axes,
-    is_move,
-    moved,
-    on_axes,
-    operands,
-    positions,
-    product_at,
-    reshaped,
-    source,
-)
+from uop.compiler.stages.select import packs
+from uop.compiler.stages.select.packs import ALONE, Pack, Position
 from uop.compiler.targets.target import Target
 from uop.spec.args import AddrSpace, ReduceArg, arg_of
 from uop.spec.dtype import DType, dtypes
@@ -52,7 +36,7 @@ from uop.spec.uop import UOp
 def in_vectors(body: UOp, target: Target, simplify: Rewriter) -> UOp:
     """Split the values of a kernel, and make its folds loops."""
     order = body.toposort()
-    if not any(u.op is Op.REDUCE or has_axes(u) for u in order):
+    if not any(u.op is Op.REDUCE or packs.has_axes(u) for u in order):
         return body
     parts = _Parts(order, target, simplify)
     for u in reversed(order):
@@ -89,16 +73,16 @@ class _Parts:
 
     def __init__(self, order: Sequence[UOp], target: Target, simplify: Rewriter) -> None:
         self.target, self.simplify = target, simplify
-        self.indices, self.inside = Indices(order, simplify), open_ranges(order)
+        self.indices, self.inside = packs.Indices(order, simplify), open_ranges(order)
         self.needed: dict[UOp, dict[Pack, None]] = {}
         self.registers_of: dict[UOp, dict[Pack, list[list[Pack]]]] = {}
         """The terms of each register of each pack of a fold."""
         self.made: dict[UOp, dict[Pack, UOp]] = {}
         self.sums_of_products: set[UOp] = set()
         self.registers = 0
-        data = (u.dtype for u in order if has_axes(u) and u.dtype is not dtypes.index)
+        data = (u.dtype for u in order if packs.has_axes(u) and u.dtype is not dtypes.index)
         itemsize = max((dtype.itemsize for dtype in data), default=1)
-        sizes = axes_of_vectors(order, self.indices)
+        sizes = packs.axes_of_vectors(order, self.indices)
         widths = {a: target.vector_width(size, itemsize) for a, size in sizes.items()}
         folds = {a for u in order if u.op is Op.REDUCE for a in arg_of(u, ReduceArg).axes}
         # Along an axis that is not folded, a fold needs no sum of the elements of its vectors.
@@ -114,36 +98,39 @@ class _Parts:
             self._demand_terms(u)
         elif u.declaration.access:
             self._demand_access(u)
-        elif u.op is Op.WMMA:
-            for s in u.src:
-                for p in positions(s.shape):
-                    self._need(s, (p,))
-        elif u.op is Op.STACK and has_axes(u):
-            for k, *rest in dict.fromkeys(p for pack in self._packs(u) for p in pack):
-                self._need(u.src[k], (tuple(rest),))
-        elif is_move(u) or has_axes(u):
-            for pack in self._split(u):
-                for s in operands(u):
-                    self._need(s, source(u, s, pack))
         else:
-            for s in u.src:
-                self._need(s, ALONE)
+            for pack in self._computed(u):
+                for s, needed in self._sources(u, pack):
+                    self._need(s, needed)
 
     def _need(self, u: UOp, pack: Pack) -> None:
         self.needed.setdefault(u, {})[pack] = None
 
     def _packs(self, u: UOp) -> list[Pack]:
         """The packs that are needed of a node; scalars that are in a vector are taken from it."""
-        packs = self.needed.get(u, {})
-        covered = {p for pack in packs if len(pack) > 1 for p in pack}
-        return [g for g in packs if len(g) > 1 or g[0] not in covered]
+        needed = self.needed.get(u, {})
+        covered = {p for pack in needed if len(pack) > 1 for p in pack}
+        return [g for g in needed if len(g) > 1 or g[0] not in covered]
 
-    def _split(self, u: UOp) -> list[Pack]:
+    def _computed(self, u: UOp) -> list[Pack]:
         """The packs of a node that are computed at once."""
-        packs = self._packs(u)
-        if is_move(u) or self.target.has_vector(u):
-            return packs
-        return alone(packs)
+        if u.op is Op.WMMA:
+            return [tuple(packs.positions(u.shape))]
+        if not packs.is_move(u) and not packs.has_axes(u):
+            return [ALONE]
+        needed = self._packs(u)
+        return needed if packs.is_move(u) or self.target.has_vector(u) else packs.alone(needed)
+
+    def _sources(self, u: UOp, pack: Pack) -> list[tuple[UOp, Pack]]:
+        """The operands from which a pack of a node is computed, each with the pack of it."""
+        if u.op is Op.WMMA:
+            return [(s, (p,)) for s in u.src for p in packs.positions(s.shape)]
+        if u.op is Op.STACK and packs.has_axes(u):
+            ((k, *rest),) = pack
+            return [(u.src[k], (tuple(rest),))]
+        if packs.is_move(u) or packs.has_axes(u):
+            return [(s, packs.source(u, s, pack)) for s in packs.operands(u)]
+        return [(s, ALONE) for s in u.src]
 
     def _packed(self, shape: Shape, axis: int) -> list[Pack]:
         """The elements of a shape in vectors along an axis; none where they do not fill it."""
@@ -153,7 +140,7 @@ class _Parts:
         starts = tuple(n // width if k == axis else n for k, n in enumerate(shape))
         return [
             tuple((*p[:axis], p[axis] * width + k, *p[axis + 1 :]) for k in range(width))
-            for p in positions(starts)
+            for p in packs.positions(starts)
         ]
 
     def _demand_access(self, u: UOp) -> None:
@@ -170,12 +157,13 @@ class _Parts:
         """A STORE writes vectors where it can. A LOAD reads those of which users need every
         element.
         """
-        shape, wide = u.src[0].shape, on_axes(u.src[0].src[1]).shape
-        packs = positions(shape) if u.op is not Op.LOAD else (p for g in self._packs(u) for p in g)
-        needed = dict.fromkeys(packs)
+        shape, wide = u.src[0].shape, packs.on_axes(u.src[0].src[1]).shape
+        used = (p for g in self._packs(u) for p in g)
+        needed = dict.fromkeys(used if u.op is Op.LOAD else packs.positions(shape))
         vectors: list[Pack] = []
         for axis in self.widths:
-            flat = (tuple(reshaped(p, wide, shape) for p in g) for g in self._packed(wide, axis))
+            found = self._packed(wide, axis)
+            flat = (tuple(packs.reshaped(p, wide, shape) for p in g) for g in found)
             vectors = [g for g in flat if needed.keys() >= set(g) and self._is_vector(u, g)]
             if vectors:
                 break
@@ -190,13 +178,13 @@ class _Parts:
         return not self.target.is_aligned or self.indices.is_multiple(index, pack)
 
     def _demand_terms(self, u: UOp) -> None:
-        packs = self._packs(u)
+        needed = self._packs(u)
         if not self._has_vector(u) or self._reads_along(u):
-            packs = alone(packs)
-        if found := fragments(u, packs):
+            needed = packs.alone(needed)
+        if found := packs.fragments(u, needed):
             self.sums_of_products.add(u)
-            packs = found
-        self.registers_of[u] = {pack: self._terms(u, pack) for pack in packs}
+            needed = found
+        self.registers_of[u] = {pack: self._terms(u, pack) for pack in needed}
         for terms in (terms for each in self.registers_of[u].values() for terms in each):
             for term in terms:
                 self._need(u.src[0], term)
@@ -207,7 +195,7 @@ class _Parts:
         """Whether all that a fold reads along its axes are neighbours, and vectors fit there."""
         folded = set(arg_of(u, ReduceArg).axes)
         reads = [v for v in u.src[0].toposort() if v.op is Op.LOAD and v.src[0].shape]
-        along = [folded & axes_of_vectors([v], self.indices).keys() for v in reads]
+        along = [folded & packs.axes_of_vectors([v], self.indices).keys() for v in reads]
         return all([*along, along, self._folded_vectors(u)])
 
     def _folded_vectors(self, u: UOp) -> list[Pack]:
@@ -228,12 +216,12 @@ class _Parts:
         shape, axes = u.src[0].shape, arg_of(u, ReduceArg).axes
         if len(pack) == 1 and self._has_vector(u) and (vectors := self._folded_vectors(u)):
             return [
-                [tuple(moved(pack[0], dict(enumerate(p)), axes) for p in vector)]
+                [tuple(packs.moved(pack[0], dict(enumerate(p)), axes) for p in vector)]
                 for vector in vectors
             ]
         places = product(*(range(shape[a]) for a in axes))
         placed = [dict(zip(axes, at, strict=True)) for at in places]
-        return [[tuple(moved(p, at, axes) for p in pack) for at in placed]]
+        return [[tuple(packs.moved(p, at, axes) for p in pack) for at in placed]]
 
     def build(self, u: UOp) -> None:
         """Build the packs of a node that are needed, after those of its sources."""
@@ -248,22 +236,18 @@ class _Parts:
             own.update({pack: self._access(u, pack) for pack in self.needed.get(u, ())})
             if u.op is not Op.LOAD:
                 own[ALONE] = grouped([*own.values()])
-        elif u.op is Op.WMMA:
-            own[tuple(positions(u.shape))] = u.with_src(map(self._whole, u.src))
-        elif u.op is Op.STACK and has_axes(u):
-            for k, *rest in dict.fromkeys(p for pack in self._packs(u) for p in pack):
-                own[((k, *rest),)] = self._one(u.src[k], tuple(rest))
-        elif is_move(u) or has_axes(u):
-            for pack in self._split(u):
-                self._make(u, pack)
         else:
-            own[ALONE] = self.simplify(u.with_src([self._one(s, ()) for s in u.src]))
+            for pack in self._computed(u):
+                self._make(u, pack)
 
     def _make(self, u: UOp, pack: Pack) -> None:
         """Make a pack of a node at once; or each element, if the target has no such vector."""
         own = self.made[u]
-        src = [self._vector(s, source(u, s, pack)) for s in operands(u)]
-        if is_move(u):
+        if u.op is Op.WMMA:
+            own[pack] = u.with_src(map(self._whole, u.src))
+            return
+        src = [self._vector(s, needed) for s, needed in self._sources(u, pack)]
+        if packs.is_move(u) or (u.op is Op.STACK and packs.has_axes(u)):
             own[pack] = src[0]
             return
         made = u.with_src([_filled(s, len(pack)) for s in src])
@@ -271,8 +255,8 @@ class _Parts:
             own[pack] = self.simplify(made)
             return
         for p in pack:
-            alone = [self._one(s, source(u, s, (p,))[0]) for s in operands(u)]
-            own[(p,)] = self.simplify(u.with_src(alone))
+            each = [self._vector(s, needed) for s, needed in self._sources(u, (p,))]
+            own[(p,)] = self.simplify(u.with_src(each))
 
     def _one(self, u: UOp, at: Position) -> UOp:
         """An element of a value, which may be in a vector."""
@@ -287,7 +271,7 @@ class _Parts:
 
     def _whole(self, u: UOp) -> UOp:
         """A fragment of a matrix, of its elements."""
-        return UOp(Op.STACK, *(self._one(u, p) for p in positions(u.shape)))
+        return UOp(Op.STACK, *(self._one(u, p) for p in packs.positions(u.shape)))
 
     def _vector(self, u: UOp, pack: Pack) -> UOp:
         """The elements of a pack as a vector, or as a scalar where they are the same."""
@@ -321,17 +305,17 @@ class _Parts:
         """
         ranges = [self._one(r, ()) for r in u.src[1:]]
         if not ranges:
-            return [self._sum(u, None, packs) for packs in registers]
+            return [self._sum(u, None, terms) for terms in registers]
         around = [self._one(r, ()) for r in sorted(self.inside[u], key=id_of)]
         places, starts, elements = [], [], []
-        for packs in registers:
-            width = len(packs[0])
+        for terms in registers:
+            width = len(terms[0])
             places.append(place := self._register(u.dtype, width))
             start = UOp(Op.STORE, _after(place, around), _filled(identity(op, u.dtype), width))
             starts.append(start)
             elements.append(_after(place, [start, *ranges]))
         held = [UOp(Op.LOAD, element) for element in elements]
-        sums = [self._sum(u, h, packs) for h, packs in zip(held, registers, strict=True)]
+        sums = [self._sum(u, h, terms) for h, terms in zip(held, registers, strict=True)]
         effects = [UOp(Op.STORE, e, total) for e, total in zip(elements, sums, strict=True)]
         effect = in_loops(grouped(effects), ranges)
         # A loop of no iterations runs nothing in it, not even the start.
@@ -341,18 +325,18 @@ class _Parts:
             for place, start in zip(places, starts, strict=True)
         ]
 
-    def _sum(self, u: UOp, held: UOp | None, packs: Sequence[Pack]) -> UOp:
+    def _sum(self, u: UOp, held: UOp | None, terms: Sequence[Pack]) -> UOp:
         """What a register holds and its terms, combined; a WMMA adds to what there is."""
         op, value = arg_of(u, ReduceArg).op, u.src[0]
         if u in self.sums_of_products:
-            for pack in packs:
-                factor, _ = product_at(value, pack[0])
-                made = self.made[factor][tuple(positions(factor.shape))]
+            for pack in terms:
+                factor, _ = packs.product_at(value, pack[0])
+                made = self.made[factor][tuple(packs.positions(factor.shape))]
                 held = made.with_src([*made.src[:2], held]) if held else made
             return cast(UOp, held)
-        width = len(packs[0])
-        terms = [_filled(self._vector(value, pack), width) for pack in packs]
-        return self.simplify(_chain(op, [held, *terms] if held else terms))
+        width = len(terms[0])
+        added = [_filled(self._vector(value, pack), width) for pack in terms]
+        return self.simplify(_chain(op, [held, *added] if held else added))
 
     def _register(self, dtype: DType, width: int) -> UOp:
         """The place of a new register."""
@@ -451,9 +435,10 @@ def _groups(order: Sequence[UOp], target: Target) -> dict[UOp, list[tuple[UOp, .
     users = Counter(s for u in order for s in dict.fromkeys(u.src))
     effects: dict[UOp, list[UOp]] = {}
     for u in (u for u in order if u.op is Op.GROUP):
-        inner = [s for s in dict.fromkeys(u.src) if s in effects and users[s] == 1]
-        nested = [effects.pop(s) if s in inner else [s] for s in dict.fromkeys(u.src)]
-        effects[u] = [s for part in nested for s in part]
+        inner = (
+            effects.pop(s) if s in effects and users[s] == 1 else [s] for s in dict.fromkeys(u.src)
+        )
+        effects[u] = [s for part in inner for s in part]
     found: dict[UOp, list[tuple[UOp, ...]]] = {}
     for group, parts in effects.items():
         stores = [u for u in parts if u.op is Op.STORE and users[u] == 1]

@@ -17,7 +17,8 @@ import numpy as np
 from uop.compiler.loops import axes, type_of
 from uop.compiler.pipeline import lower
 from uop.compiler.rewriting.patterns import int_value
-from uop.compiler.stages.optimize.stage import apply, optimize
+from uop.compiler.stages.optimize.apply import apply
+from uop.compiler.stages.optimize.stage import optimize
 from uop.conformance.suite.case import Batch, Source
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
