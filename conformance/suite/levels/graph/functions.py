@@ -154,6 +154,10 @@ def _arguments(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
     is_first = UOp(Op.WHERE, param(2, (n, n), dtypes.bool), x, y)
     gate = param(3, (n, n), dtypes.bool)
     found += nodes.call([is_first], x, z, gate) + nodes.call([is_first], z, x, UOp(Op.NOT, gate))
+    for t in (UOp(Op.SUB, x, y), UOp(Op.MUL, z, z)):
+        # The argument is used beside the result.
+        for one in (UOp(Op.MUL, x, two), nodes.flip(x, (True, False))):
+            found += [UOp(op, nodes.call([one], t)[0], t) for op in (Op.SUB, Op.MUL)]
     found += _alike(x, y, z)
     heard = dict.fromkeys(filter(vocabulary.speaks, found))
     return with_data(nodes.outputs(*heard), choices, draw_ordinary)

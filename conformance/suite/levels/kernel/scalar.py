@@ -128,6 +128,16 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Row(Memory):
+    """A memory that is the middle row of a matrix of three: an argument that is a view."""
+
+    @property
+    def argument(self) -> UOp:
+        matrix = nodes.buffer(self.slot, (3, self.count), self.dtype)
+        return nodes.reshape(nodes.shrink(matrix, (1, 0), (1, self.count)), (self.count,))
+
+
+@dataclass(frozen=True, slots=True)
 class Number:
     """An index that is an argument of a kernel, with its slot in the program or in the body."""
 

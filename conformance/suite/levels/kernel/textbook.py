@@ -113,6 +113,13 @@ class Place:
     around: tuple[UOp, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class RowOf:
+    """The size of a memory that is a row of a matrix."""
+
+    size: int
+
+
 @dataclass(slots=True)
 class Kernel:
     """One kernel under construction: effects in loops, or a list of instructions."""
@@ -141,7 +148,7 @@ class Kernel:
             "pick": lambda *options: self.choices.pick(options),
             **{"dtype": self.dtype, "signed": self.dtype.is_signed},
             "whole": self.dtype if self.dtype.is_int and self.dtype.bits > 16 else dtypes.int32,
-            "each": lambda size: [(self.kind, size)],
+            **{"each": lambda size: [(self.kind, size)], "row": RowOf},
             **{name: partial(self._item, name) for name in ("gidx", "lidx")},
             "variable": self._variable,
             "barrier": self._barrier,
@@ -198,7 +205,8 @@ class Kernel:
                 place = Place(make(slot, size, dtype), slot, dtype, space)
             case _:
                 slot, (dtype, size) = len(self.buffers), self._typed(form)
-                buffer = scalar.Memory(slot, size, dtype)
+                make = scalar.Row if isinstance(form, RowOf) else scalar.Memory
+                buffer = make(slot, size, dtype)
                 place = Place(buffer.param, slot, dtype)
                 self.buffers.append(self.buffers[form.slot] if isinstance(form, Place) else buffer)
         self.places.append(place)
@@ -208,6 +216,8 @@ class Kernel:
         """Return the dtype and the size of a memory; it may be that of another one."""
         if isinstance(form, Place):
             return form.dtype, prod(form.node.shape)
+        if isinstance(form, RowOf):
+            return self.dtype, form.size
         return form if isinstance(form, tuple) else (self.dtype, form)
 
     def _run(self, body: Iterable[ast.stmt]) -> None:
@@ -252,8 +262,9 @@ class Kernel:
                 for t, v in zip(targets, value, strict=True):
                     self._assign(t, v)
             case ast.Subscript(e, i):
-                place = self._value(e)
-                in_turn = place.space is AddrSpace.REG and not self.listing
+                is_now = isinstance(e, ast.Call) and ast.unparse(e.func) == "now"
+                place = self._value(e.args[0] if isinstance(e, ast.Call) and is_now else e)
+                in_turn = (is_now or place.space is AddrSpace.REG) and not self.listing
                 node = self._now(place) if in_turn else place.node
                 there = scalar.at(node, _lifted(self._value(i), dtypes.index))
                 effect = UOp(op, there, _lifted(value, place.dtype), *gate)

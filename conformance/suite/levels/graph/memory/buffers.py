@@ -470,6 +470,17 @@ def _computed_before(m: Memory) -> Iterator[UOp]:
         yield store(row, op(row, nodes.flip_all(row)))
 
 
+def _filled_later(m: Memory) -> Iterator[UOp]:
+    """Fill a part after a STORE to the whole, or the whole before a STORE to a part."""
+    for k in range(3):
+        own, few = m.buffer(m.side), m.side - 2 - k % 2
+        number = expand(reshape(const(k, m.dtype), (1,)), (few,))
+        yield store(part_of(after(own, store(own, m.input(m.side))), 1, few), number)
+        every = expand(reshape(const(k + 3, m.dtype), (1,)), (m.side,))
+        row = m.buffer(m.side)
+        yield store(part_of(after(row, store(row, every)), 1, few), m.input(few))
+
+
 def _views(m: Memory) -> Iterator[UOp]:
     """Return views of one value with memory of its own, the value twice, and folds of it; views of
     turned and cut values that are made contiguous, also of inputs; views of an operand of a sum.
@@ -561,7 +572,7 @@ EFFECTS: dict[str, Steps] = {
     "trained": (_weights, _moments),
     "cached": (_appended, _placed, _ring),
     "exchanged": (_swapped, _handed_over),
-    "written-twice": (_over_each_other, _of_few),
+    "written-twice": (_over_each_other, _of_few, _filled_later),
     "read-again": (_around, _awaited, _copied, _computed_before),
 }
 """The steps of each kind of program."""
