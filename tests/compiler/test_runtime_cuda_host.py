@@ -17,7 +17,7 @@ from uop.compiler.runtime.device import Contents, Launch
 from uop.spec.dtype import dtypes
 from uop.spec.errors import BackendError, UnsupportedError
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, param
+from uop.spec.uop import UOp, const, param
 
 needs_a_compiler = pytest.mark.skipif(
     shutil.which("g++") is None, reason="no C++ compiler g++ on this machine"
@@ -98,6 +98,19 @@ def test_powers_that_are_one_whatever_the_other_operand(bits: int, power: float)
     root = UOp(Op.POW, *(param(slot, (1,), dtypes.float32) for slot in range(2)))
     inputs = {0: np.array([bits], np.uint32).view(np.float32), 1: np.array([power], np.float32)}
     assert compile(root, "cuda-host").run(inputs) == np.float32([1.0])
+
+
+@needs_a_compiler
+def test_a_quotient_of_a_negation_beside_that_of_the_number() -> None:
+    """The lowest integer is its own negation; g++ forgets that."""
+    x, y = (param(slot, (1,), dtypes.int64) for slot in range(2))
+    d = UOp(Op.OR, y, const(1, dtypes.int64))
+    quotient, negated = UOp(Op.IDIV, x, d), UOp(Op.IDIV, UOp(Op.NEG, x), d)
+    root = UOp(Op.TUPLE, UOp(Op.NEG, negated), quotient)
+    inputs = {0: np.array([-(2**63)]), 1: np.array([17])}
+    found = compile(root, "cuda-host").run(inputs)
+    assert isinstance(found, tuple)
+    assert [int(a[0]) for a in found] == [-(-(2**63) // 17), -(2**63) // 17]
 
 
 def test_a_machine_without_a_compiler_is_told_what_to_install(
