@@ -6,45 +6,27 @@ Cases of one op are the same for every backend. Random programs depend on a voca
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from itertools import zip_longest
 
-from uop.conformance.suite.case import GENERATOR, LEVELS, Case, CaseId, InvalidCase, NoSuchCaseError
-from uop.conformance.suite.choices import Choices, CountedChoices
-from uop.conformance.suite.levels import devices, invalid, written
-from uop.conformance.suite.levels.graph import (
-    arithmetic,
-    chains,
-    ends,
-    functions,
-    pairs,
-    property,
-    random_graph,
-    structures,
-    twins,
+from uop.conformance.suite.case import (
+    GENERATOR,
+    KEYED,
+    LEVELS,
+    Case,
+    CaseId,
+    InvalidCase,
+    NoSuchCaseError,
 )
-from uop.conformance.suite.levels.graph.memory import buffers, orders, parts, streams
-from uop.conformance.suite.levels.graph.patterns import idioms, models, numbers, rewrites
+from uop.conformance.suite.catalogue import FIXED, RANDOM, AnyGroup
+from uop.conformance.suite.choices import Choices, CountedChoices
 from uop.conformance.suite.levels.group import Build, Counts, Generated, Group, varied
 from uop.conformance.suite.levels.invalid import InvalidGroup
-from uop.conformance.suite.levels.kernel import kernels, rules, schedules
-from uop.conformance.suite.levels.op import (
-    absent,
-    casts,
-    elementwise,
-    memory,
-    movement,
-    patterns,
-    reduce,
-    sequences,
-    sizes,
-)
 from uop.conformance.suite.priority import in_smoke
 from uop.conformance.suite.vocabulary import Vocabulary, cells_of, computed, whole
 
-AnyGroup = Group | InvalidGroup
 FURTHEST = 10**6
 """A random group has so many programs: an effort judges the first ones, a fuzz run draws from all.
 Index k * FURTHEST + n is the nth program of a group varied: in its sizes, bounds and constants.
@@ -52,7 +34,7 @@ Index k * FURTHEST + n is the nth program of a group varied: in its sizes, bound
 DRAWN_ANEW = 16
 """The most programs that are drawn to find one of listed cells only."""
 
-__all__ = ["LEVELS", "case_by_id", "cases", "left_out_cases"]
+__all__ = ["LEVELS", "AnyGroup", "case_by_id", "cases", "left_out_cases"]
 
 
 def cases(
@@ -147,7 +129,7 @@ def random_groups(level: str, vocabulary: Vocabulary) -> tuple[Group, ...]:
         return tuple(random)
     every = [group for module in RANDOM.get(level, ()) for group in module(whole())]
     shared = _shared_out(random, every, vocabulary)
-    return tuple(group.keyed(vocabulary.key) for group in shared)
+    return tuple(replace(g, name=f"{g.name}{KEYED}{vocabulary.key}") for g in shared)
 
 
 def _shared_out(
@@ -208,40 +190,3 @@ def _kind(group: Group) -> tuple[str, str]:
 @cache
 def _by_name(level: str, vocabulary: Vocabulary) -> dict[tuple[str, str, str], AnyGroup]:
     return {(group.op, group.dtype, group.name): group for group in _groups(level, vocabulary)}
-
-
-FIXED: dict[str, tuple[Callable[[], Iterator[AnyGroup]], ...]] = {
-    "op": (
-        elementwise.groups,
-        patterns.groups,
-        casts.groups,
-        movement.groups,
-        reduce.groups,
-        memory.groups,
-        absent.groups,
-        sizes.groups,
-        sequences.groups,
-        partial(written.groups, "op"),
-    ),
-    "invalid": (invalid.groups,),
-    "property": (property.groups_of_copies,),
-    "function": (partial(written.groups, "function"),),
-    "kernel": (partial(written.groups, "kernel"),),
-    "device": (devices.groups_of_ops, partial(written.groups, "device")),
-}
-"""By level the functions that make the groups which are the same for every backend."""
-RANDOM: dict[str, tuple[Callable[[Vocabulary], Iterator[Group]], ...]] = {
-    "property": (property.groups,),
-    "function": (functions.groups,),
-    "graph": (
-        *(pairs.groups, rewrites.groups, arithmetic.aliased, arithmetic.groups, ends.groups),
-        *(structures.groups, chains.groups, orders.groups, buffers.groups, idioms.groups),
-        *(numbers.groups, streams.groups, models.groups, parts.groups),
-        random_graph.groups,
-    ),
-    "twin": (twins.groups,),
-    "kernel": (kernels.groups, rules.groups),
-    "schedule": (schedules.groups,),
-    "device": (devices.groups,),
-}
-"""By level the functions that make the groups of random programs."""

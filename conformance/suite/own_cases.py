@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from uop.conformance.backends import names
 from uop.conformance.checks import OptionError
+from uop.conformance.judging import storage
 from uop.conformance.judging.judge import Judge
-from uop.conformance.judging.storage import accepted_of, from_literal, output_keys
 from uop.conformance.judging.verdict import AllSets, CaseFailure
 from uop.conformance.report.model import Failure
 from uop.conformance.shrink.explain import Failing
@@ -24,14 +24,12 @@ from uop.interpreter.accept import accept
 from uop.interpreter.accepted.order import is_nan
 from uop.interpreter.accepted.result import Accepted
 from uop.interpreter.inputs import bind_inputs, with_numbers
-from uop.interpreter.numeric.storage import Array
 from uop.interpreter.values import Value
 from uop.spec.case import FileCase, UopFile, outputs
 from uop.spec.errors import InvalidError, LabelledError
 from uop.spec.latitude import STRICT, Profile
 from uop.spec.nearest import did_you_mean
-from uop.spec.text.uop_file import parse_file, print_file, read_file
-from uop.spec.uop import UOp
+from uop.spec.text import uop_file
 
 SUFFIX = ".uop"
 ONLY = "case"
@@ -71,7 +69,7 @@ class OwnCases:
         names = {str(_id(name, "")): name for name in texts}
 
         def file(id: str) -> FileCase:
-            return parse_file(texts[names[id]], names[id]).cases[0]
+            return uop_file.parse_file(texts[names[id]], names[id]).cases[0]
 
         files = Later(names, file)
         return cls(files, Later(names, lambda id: suite_case(CaseId.parse(id), files[id])))
@@ -131,7 +129,7 @@ class OwnCases:
         file = self.files.get(str(case.id))
         if file is None or isinstance(case, InvalidCase) or _is_judged_by_the_spec(file):
             return unshrunk(case, failure, profile)
-        text = print_file(UopFile((replace(file, comment=failure.message),)))
+        text = uop_file.print_file(UopFile((replace(file, comment=failure.message),)))
         spec = unshrunk(case, failure, file.profile)
         return replace(spec, text=text)
 
@@ -207,14 +205,14 @@ def read_cases(path: Path, edition: str = "") -> list[FileCase]:
     Raises MalformedError for what is no file of cases, OptionError where it cannot be read.
     """
     try:
-        return _fitting(read_file(path, edition))
+        return _fitting(uop_file.read_file(path, edition))
     except OSError as error:
         raise OptionError(f"cannot read {path}: {error.strerror}") from None
 
 
 def cases_of(text: str, path: str) -> list[FileCase]:
     """Return the cases of the text of a file; raises the errors of `read_cases`."""
-    return _fitting(parse_file(text, path))
+    return _fitting(uop_file.parse_file(text, path))
 
 
 def _fitting(file: UopFile) -> list[FileCase]:
@@ -255,13 +253,16 @@ def promised(case: Case, file: FileCase) -> tuple[Accepted, ...]:
     The spec is applied under the profile of the file.
     """
     inputs = case.batches[0].inputs
-    nodes, keys = outputs(case.root), output_keys(case.root, inputs)
+    nodes, keys = outputs(case.root), storage.output_keys(case.root, inputs)
     accepted: dict[int, Accepted] = {}
     for key in keys:
         if key in file.accept:
-            accepted[key] = accepted_of(nodes[key], file.accept[key])
+            accepted[key] = storage.accepted_of(nodes[key], file.accept[key])
         elif key in file.expect:
-            accepted[key] = _expected(from_literal(file.expect[key]), nodes[key])
+            # Exactly these bits are accepted, but any NaN for a NaN.
+            array, dtype = storage.from_literal(file.expect[key]), nodes[key].dtype
+            value = Value(array, free_nan=is_nan(array) if dtype.is_float else None)
+            accepted[key] = Accepted(dtype, value)
     if len(accepted) < len(keys):
         by_spec = accept(case.root, inputs, file.profile)
         accepted = dict(zip(keys, by_spec, strict=True)) | accepted
@@ -270,8 +271,3 @@ def promised(case: Case, file: FileCase) -> tuple[Accepted, ...]:
 
 def _is_judged_by_the_spec(file: FileCase) -> bool:
     return not (file.accept or file.expect) and file.profile == STRICT
-
-
-def _expected(array: Array, u: UOp) -> Accepted:
-    """Accept exactly these bits, but any NaN for a NaN."""
-    return Accepted(u.dtype, Value(array, free_nan=is_nan(array) if u.dtype.is_float else None))

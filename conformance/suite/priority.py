@@ -18,20 +18,15 @@ FILE = Path(__file__).with_name("priority.txt")
 TITLES = ("# first", "# left out")
 
 
-def _read() -> tuple[list[str], list[str]]:
-    before, _, left_out = FILE.read_text("utf-8").partition(TITLES[1])
-    return before.removeprefix(TITLES[0]).split(), left_out.split()
-
-
 def text_of(first: Sequence[str], left_out: Sequence[str]) -> str:
     """The text of the file."""
     return "\n".join([TITLES[0], *first, TITLES[1], *left_out]) + "\n"
 
 
-_FIRST, _LEFT_OUT = _read()
-PLACES = {key: place for place, key in enumerate(_FIRST)}
+_FIRST, _, _LEFT_OUT = FILE.read_text("utf-8").partition(TITLES[1])
+PLACES = {key: place for place, key in enumerate(_FIRST.removeprefix(TITLES[0]).split())}
 """The places of the groups that come first, by key."""
-LEFT_OUT = set(_LEFT_OUT)
+LEFT_OUT = set(_LEFT_OUT.split())
 """The keys of the groups that a smoke run leaves out. What chooses them anew empties it first."""
 
 

@@ -29,8 +29,11 @@ def specials(dtype: DType) -> Array:
     return table
 
 
-def sharpest(dtype: DType, most: int) -> Array:
-    """Return the first `most` of each class: few enough for all pairs (8) or all triples (2)."""
+def sharpest(dtype: DType, most: int | None) -> Array:
+    """Return the first `most` of each class: few enough for all pairs (8) or all triples (2).
+
+    None is all of them.
+    """
     return array(dtype, (b for bits in special_bits(dtype).values() for b in bits[:most]))
 
 
@@ -213,7 +216,11 @@ def _float_classes(dtype: DType) -> dict[str, list[int]]:
         "bounds": [form.max_bits, least_normal, form.max_bits - 1, least_normal + 1],
         "subnormals": [1, least_normal - 1, 2, least_normal >> 1],
         "halfway": _exact(dtype, _float_ties(dtype)),
-        "powers": [b for k in _float_exponents(form) for b in _around_power(form, k)],
+        "powers": [
+            ((k + form.bias) << form.fraction_bits) + step
+            for k in _float_exponents(form)
+            for step in (0, -1, 1)
+        ],
         "ordinary": [
             dtype.encode(v) for v in (Fraction(3), Fraction(1, 3), Fraction(31, 10), Fraction(10))
         ],
@@ -237,11 +244,6 @@ def _float_exponents(form: FloatFormat) -> list[int]:
     wanted = (-1, 1, form.precision - 1, form.precision, 7, 8, 15, 16, 31, 32, 63, 64)
     highest = form.max_bits >> form.fraction_bits
     return [k for k in wanted if k + form.bias < highest]
-
-
-def _around_power(form: FloatFormat, k: int) -> list[int]:
-    bits = (k + form.bias) << form.fraction_bits
-    return [bits, bits - 1, bits + 1]
 
 
 def _float_ties(dtype: DType) -> list[Fraction]:

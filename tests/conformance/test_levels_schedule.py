@@ -17,7 +17,7 @@ from uop.conformance.shrink.repro import find_cause
 from uop.conformance.suite.case import Case
 from uop.conformance.suite.choices import CountedChoices
 from uop.conformance.suite.generate import cases, groups
-from uop.conformance.suite.levels.kernel.schedules import random_sequence
+from uop.conformance.suite.levels.kernel.optimizations import random_sequence
 from uop.conformance.workers.transport import Local
 from uop.interpreter.evaluate import evaluate
 from uop.spec.args import AxisType, RangeArg

@@ -21,7 +21,8 @@ from uop.conformance.run.conform import conform
 from uop.conformance.run.options import Options
 from uop.conformance.run.selection import selected
 from uop.conformance.suite.case import Case
-from uop.conformance.suite.generate import RANDOM, case_by_id, groups
+from uop.conformance.suite.catalogue import RANDOM
+from uop.conformance.suite.generate import case_by_id, groups
 from uop.conformance.suite.levels.nodes import cast
 from uop.conformance.suite.vocabulary import (
     Vocabulary,

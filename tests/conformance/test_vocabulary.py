@@ -19,7 +19,8 @@ from uop.conformance.protocol.types import Hello, Limits, Outcome, Program
 from uop.conformance.run.options import Options
 from uop.conformance.run.selection import selected
 from uop.conformance.suite.case import GENERATOR, MIXED, Batch, Case, CaseId, NoSuchCaseError
-from uop.conformance.suite.generate import RANDOM, case_by_id, groups
+from uop.conformance.suite.catalogue import RANDOM
+from uop.conformance.suite.generate import case_by_id, groups
 from uop.conformance.suite.vocabulary import (
     Vocabulary,
     computed,

@@ -5,34 +5,31 @@ The whole value is judged, whichever device holds which part of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import count, product
-from typing import cast
 
 import numpy as np
 
 from uop.conformance.suite.choices import Choices
-from uop.conformance.suite.levels import nodes, written
+from uop.conformance.suite.levels import nodes, sharded, written
 from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Generated, Group, group, program, with_data
 from uop.conformance.suite.levels.op.absent import positive
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
-from uop.conformance.suite.levels.sharded import DRAWS, MOST, devices, sharded
 from uop.conformance.suite.values import array, draw_ordinary, sample
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import np_dtype
-from uop.spec.args import AllReduceArg, BufferArg, Device, DTypeArg, PadFill, ParamArg
-from uop.spec.case import FileCase
+from uop.spec.args import AllReduceArg, Device, DTypeArg, PadFill
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
 from uop.spec.frontend import collectives
 from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
-from uop.spec.properties import axis, device
+from uop.spec.properties import axis
 from uop.spec.registry import DECLARATIONS, OpDef, Shape
-from uop.spec.uop import UOp, const, index_const, param
+from uop.spec.uop import UOp, const, param
 
-DEVICE = "D0"
+DEVICE = written.DEVICE
 PREFERRED = (dtypes.int32, dtypes.float32)
 MOST_SHARDS = 4
 """The most devices that hold the operands of one op."""
@@ -40,43 +37,12 @@ MOST_SHARDS = 4
 
 def groups_of_ops() -> Iterator[Group]:
     """Yield groups about one op: programs by hand on a named device, and each op on shards."""
-    yield from _by_hand()
+    yield from written.placed()
     for declaration in DECLARATIONS.values():
         if _keeps_shards(declaration):
             op, taken = declaration.op, declaration.dtypes or PREFERRED
             dtype = next((d for d in PREFERRED if d in taken), taken[0])
             yield group("device", op, dtype, "shards", (0, 1, 6), _on_shards, declaration, dtype)
-
-
-def _by_hand() -> Iterator[Group]:
-    """Yield programs written by hand that together hold every op that has a device."""
-    left = {op for op, declared in DECLARATIONS.items() if declared.device is not device.null}
-    for level in written.OF_OPS:
-        for name, cases in written.by_file(level).items():
-            for case in cases:
-                new = left & _ops(case)
-                if new and not case.undefined:
-                    left -= new
-                    op, title = Op[name], f"placed-{case.id}"
-                    dtype = written.dtype_of(cast(UOp, case.root), case, op)
-                    yield group("device", op, dtype, title, (0, 1, 1), _on_device, case)
-
-
-def _ops(case: FileCase) -> set[Op]:
-    """Return the ops of a program on inputs; none where it names a device itself."""
-    nodes = [] if case.root is None or not case.inputs else case.root.toposort()
-    return set() if any(u.device is not None for u in nodes) else {u.op for u in nodes}
-
-
-def _on_device(case: FileCase, choices: Choices, index: int) -> Generated:
-    """Put every input and buffer on the same device, also those of the bodies of calls."""
-    root = cast(UOp, case.root)
-    new = {
-        u: UOp(u.op, *u.src, arg=replace(u.arg, device=DEVICE))
-        for u in root.toposort()
-        if isinstance(u.arg, BufferArg) or (isinstance(u.arg, ParamArg) and u.arg.max is None)
-    }
-    return program(root.substitute(new), written.inputs_of(case))
 
 
 def _keeps_shards(declaration: OpDef) -> bool:
@@ -92,7 +58,7 @@ def _on_shards(declaration: OpDef, dtype: DType, choices: Choices, index: int) -
     dts = operand_dtypes(declaration, dtype) if arg is None else (dtype,)
     n = choices.between(2, MOST_SHARDS)
     rows = n * choices.between(1, 3)
-    on = devices(n)
+    on = sharded.devices(n)
     whole = (index + 1) % len(dts) if len(dts) > 1 else None
     operands = [
         param(k, (3,), d) if k == whole else param(k, (rows, 3), d, on) for k, d in enumerate(dts)
@@ -111,7 +77,7 @@ FOLDED = (*COLLECTED, *(DTYPES[n] for n in ("uint8", "uint32", "int64")))
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     needs = (Op.LOAD,)
     for dtype in COLLECTED:
-        counts = (1, MOST if dtype is COLLECTED[0] else 1, 3 * MOST)
+        counts = (1, sharded.MOST if dtype is COLLECTED[0] else 1, 3 * sharded.MOST)
         for name in COLLECTIVES:
             args = (dtype, name)
             yield group(
@@ -137,7 +103,9 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
         yield group("device", Op.ALLREDUCE, dtype, "folds", (1, 1, 10), _folds, *args_, needs=needs)
     for dtype in HOMES:
         args_ = (dtype, vocabulary)
-        yield group("device", None, dtype, "sharded", (1, 5, 60), sharded, *args_, needs=needs)
+        yield group(
+            "device", None, dtype, "sharded", (1, 5, 60), sharded.sharded, *args_, needs=needs
+        )
         if vocabulary.on(dtype).unary:
             yield group("device", Op.LOAD, dtype, "moved", (1, 1, 20), _moved, *args_, needs=needs)
 
@@ -158,12 +126,12 @@ COLLECTIVES: dict[str, Callable[[Tensor, tuple[str, ...]], Tensor]] = {
 
 def _collective(dtype: DType, name: str, choices: Choices, index: int) -> Generated:
     """Build a collective as the documents write it, on 1 to 8 devices in turn."""
-    n = 1 + index % MOST
+    n = 1 + index % sharded.MOST
     size = n * n * choices.between(1, 4)
-    on = devices(n)
+    on = sharded.devices(n)
     t = param(0, (size,), dtype, on[0] if name in OF_ONE else on)
     root = COLLECTIVES[name](Tensor(t), on).uop
-    return with_data(root, choices, *DRAWS)
+    return with_data(root, choices, *sharded.DRAWS)
 
 
 def _shards(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
@@ -171,7 +139,7 @@ def _shards(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
     all too. Half of the devices do not stand in the order of their names.
     """
     n = NUMBERS[index % len(NUMBERS)]
-    on = devices(n) if choices.chance(50) else tuple(choices.shuffled(devices(n)))
+    on = sharded.devices(n) if choices.chance(50) else tuple(choices.shuffled(sharded.devices(n)))
     t = param(0, (n * choices.between(1, 3), choices.between(1, 5)), dtype, on)
     if op is Op.ALLREDUCE:
         targets: tuple[Device, ...] = (on[0], on[-1], "E", on)
@@ -179,18 +147,18 @@ def _shards(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
         root = UOp(op, t, arg=AllReduceArg(fold, choices.pick(targets)))
     else:
         root = nodes.copied(t, choices.pick((on[0], on[-1], "E")))
-    return with_data(root, choices, *DRAWS)
+    return with_data(root, choices, *sharded.DRAWS)
 
 
 def _rests(dtype: DType, choices: Choices, index: int) -> Generated:
     """Fold rows that the number of devices does not divide, to one of them, another one and all."""
     n = choices.between(2, MOST_SHARDS)
-    on = devices(n)
+    on = sharded.devices(n)
     t = param(0, (n * (n * choices.between(1, 3) + choices.between(1, n - 1)),), dtype, on)
     targets: tuple[Device, ...] = (on[0], "E", on)
     args = (AllReduceArg(choices.pick(FOLDS), to) for to in targets)
     return with_data(
-        nodes.outputs(*(UOp(Op.ALLREDUCE, t, arg=arg) for arg in args)), choices, *DRAWS
+        nodes.outputs(*(UOp(Op.ALLREDUCE, t, arg=arg) for arg in args)), choices, *sharded.DRAWS
     )
 
 
@@ -198,58 +166,63 @@ def _folds(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     """Fold shards by each op, to all devices; on data of one sign too, which 0 does not bound, with
     the lowest value in some columns.
     """
-    on = devices(choices.between(2, MOST))
+    on = sharded.devices(choices.between(2, sharded.MOST))
     t = param(0, (len(on), 5), dtype, on)
     folds = (*FOLDS, *vocabulary.of([Op.MIN]))
     root = nodes.outputs(*(UOp(Op.ALLREDUCE, t, arg=AllReduceArg(fold, on)) for fold in folds))
     low = -np.abs(sample(draw_ordinary, dtype, t.shape, choices)) - np_dtype(dtype).type(1)
     low[choices.between(0, len(on) - 1), :2] = array(dtype, [dtype.encode(dtype.min)])
-    return program(root, [low], *([sample(draw, dtype, t.shape, choices)] for draw in DRAWS))
+    return program(
+        root, [low], *([sample(draw, dtype, t.shape, choices)] for draw in sharded.DRAWS)
+    )
 
 
 def _parts(dtype: DType, choices: Choices, index: int) -> Generated:
     """Gather shards on one device, and take the part of each device and one of two devices."""
-    n, rows = choices.between(2, MOST), choices.between(2, 4)
-    t = param(0, (n * rows, 3), dtype, devices(n))
-    whole = nodes.copied(t, choices.pick((*devices(n), "E")))
+    n, rows = choices.between(2, sharded.MOST), choices.between(2, 4)
+    t = param(0, (n * rows, 3), dtype, sharded.devices(n))
+    whole = nodes.copied(t, choices.pick((*sharded.devices(n), "E")))
     starts = [*(k * rows for k in range(n)), choices.between(1, rows - 1)]
     root = nodes.outputs(*(nodes.shrink(whole, (start, 0), (rows, 3)) for start in starts))
-    return with_data(root, choices, *DRAWS)
+    return with_data(root, choices, *sharded.DRAWS)
+
+
+def _heard(found: Iterable[Tensor], vocabulary: Vocabulary, choices: Choices) -> Generated:
+    """Return a program of those values that the vocabulary has."""
+    heard = filter(vocabulary.speaks, (t.uop for t in found))
+    return with_data(nodes.outputs(*heard), choices, *sharded.DRAWS)
 
 
 def _turned(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Gather, split anew and fold shards that lie along the second or the third axis, of matrices
     too, and add what every device has whole; split over another number of devices.
     """
-    on = devices(choices.between(2, 4))
+    on = sharded.devices(choices.between(2, 4))
     rows = len(on) * choices.between(2, 3)
-    t = param(0, (rows, 2, 3), dtype, on)
-    whole = nodes.expand(param(1, (rows, 1, 1), dtype), t.shape)
-    places = UOp(Op.STACK, *(const(k, dtype) for k in range(rows)))
-    found = [UOp(Op.ADD, t, whole), UOp(Op.SUB, t, nodes.reshape(places, (rows, 1, 1)))]
+    t, whole = Tensor(param(0, (rows, 2, 3), dtype, on)), Tensor(param(1, (rows, 1, 1), dtype))
+    places = Tensor.stack(*(Tensor(k, dtype) for k in range(rows)))
+    found = [t + whole.expand(t.shape), t - places.reshape(rows, 1, 1)]
     for first, order in enumerate(((1, 0, 2), (1, 2, 0)), 1):
-        u = nodes.permute(t, order)
-        found += [nodes.copied(u, to) for to in (on[0], devices(2))]
+        u = t.permute(order)
+        found += [u.copy(to) for to in (on[0], sharded.devices(2))]
         op = Op.MAX if dtype.is_float else choices.pick((Op.ADD, Op.MAX, Op.MUL))
-        found.append(nodes.fold(op, u, (first,)))
-    found += _spread(u, on, param(3, u.shape, dtype))
-    matrix = nodes.permute(param(2, (rows, 3), dtype, on), (1, 0))
-    found += [nodes.copied(matrix, to) for to in (on[0], "E", devices(3))]
-    fewer_or_more = (d for d in range(2, MOST) if rows % d == 0 and d != len(on))
-    found.append(nodes.copied(t, devices(next(fewer_or_more, 1) + 1)[:0:-1]))
-    return with_data(nodes.outputs(*filter(vocabulary.speaks, found)), choices, *DRAWS)
+        found.append(u.reduce(op, first))
+    found += _spread(u, on, Tensor(param(3, u.shape, dtype)))
+    matrix = Tensor(param(2, (rows, 3), dtype, on)).T
+    found += [matrix.copy(to) for to in (on[0], "E", sharded.devices(3))]
+    fewer_or_more = (d for d in range(2, sharded.MOST) if rows % d == 0 and d != len(on))
+    found.append(t.copy(sharded.devices(next(fewer_or_more, 1) + 1)[:0:-1]))
+    return _heard(found, vocabulary, choices)
 
 
-def _spread(u: UOp, on: tuple[str, ...], w: UOp) -> Iterator[UOp]:
+def _spread(u: Tensor, on: tuple[str, ...], w: Tensor) -> Iterator[Tensor]:
     """Join, pick, pad, split and fold shards along the last axis, with whole values, and gather."""
     first, second, last = u.shape
-    one, line = (nodes.shrink(w, (0, 0, 0), shape) for shape in ((1, 1, last), (first, second, 1)))
-    yield from (UOp(Op.SUB, *pair) for pair in ((w, u), (u, one), (line, u)))
-    padded = nodes.pad(u, (1, 0, 0), (first + 2, second, last))
-    split = nodes.reshape(u, (first, second, len(on), last // len(on)))
-    folds = [nodes.fold(Op.MAX, *of) for of in ((padded, (2,)), (u, (0, 2)), (split, (3,)))]
-    joint, picked = UOp(Op.STACK, u, UOp(Op.SUB, u, w)), UOp(Op.INDEX, u, index_const(1))
-    yield from (nodes.copied(v, "E") for v in (joint, picked, *folds))
+    yield from (w - u, u - w.shrink_to(1, 1, last), w.shrink_to(first, second, 1) - u)
+    padded = u.pad((1, 1), (0, 0), (0, 0))
+    split = u.reshape(first, second, len(on), last // len(on))
+    folds = [v.reduce(Op.MAX, axes) for v, axes in ((padded, 2), (u, (0, 2)), (split, 3))]
+    yield from (v.copy("E") for v in (Tensor.stack(u, u - w), u[1], *folds))
 
 
 def _apart(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
@@ -258,43 +231,40 @@ def _apart(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     bytes of values.
     """
     n = choices.between(2, MOST_SHARDS)
-    on, rows = devices(n), 2 * n
-    t, u = (param(slot, (rows, 2, 3), dtype, on) for slot in range(2))
-    whole, single = param(2, (2, 3), dtype), param(3, (rows, 2, 3), dtype, on[-1])
-    found = [UOp(Op.SUB, *both) for both in ((t, u), (u, t), (t, whole), (whole, t))]
-    for a, b in ((nodes.copied(t, on[-1]), single), (single, nodes.copied(u, on[-1]))):
-        found.append(UOp(Op.SUB, a, b))
+    on, shape = sharded.devices(n), (2 * n, 2, 3)
+    t, u, single = (
+        Tensor(param(slot, shape, dtype, to)) for slot, to in ((0, on), (1, on), (3, on[-1]))
+    )
+    whole = Tensor(param(2, shape[1:], dtype))
+    found = [t - u, u - t, t - whole, whole - t, t.copy(on[-1]) - single, single - u.copy(on[-1])]
     for op, axes in product(FOLDS, ((0,), (1,), (0, 2), (1, 2), (0, 1, 2))):
         if not (dtype.is_float and op is Op.MUL):
-            found.append(nodes.fold(op, t, axes))
+            found.append(t.reduce(op, axes))
     for op, to in ((Op.ADD, on), (Op.MAX, on), (Op.MAX, on[-1]), (Op.ADD, "E")):
-        found.append(UOp(Op.ALLREDUCE, UOp(Op.SUB, t, u), arg=AllReduceArg(op, to)))
-    found.append(UOp(Op.SUB, t, nodes.expand(nodes.fold(Op.MAX, t, (0,)), t.shape)))
-    split = nodes.reshape(t, (n, 2, 2, 3))
-    found += [nodes.fold(Op.MAX, split, axes) for axes in ((0,), (1,), (1, 2))]
-    for k, before in ((1, (0, 1, 0)), (2, (0, 0, 1))):
-        sizes, parts = (
-            [s + by * b for s, b in zip((rows, 2, 3), before, strict=True)] for by in (2, -1)
-        )
-        found += [nodes.flip(t, map(bool, before)), nodes.shrink(t, before, parts)]
-        padded = nodes.pad(t, before, sizes, PadFill.ZERO)
-        found += [padded, nodes.fold(Op.MAX, padded, (k,))]
-        found.append(nodes.fold(Op.MAX, nodes.pad(t, before, sizes), (k,)))
+        found.append(Tensor.of(Op.ALLREDUCE, t - u, arg=AllReduceArg(op, to)))
+    found.append(t - t.reduce(Op.MAX, 0).expand(shape))
+    split = t.reshape(n, 2, 2, 3)
+    found += [split.reduce(Op.MAX, axes) for axes in ((0,), (1,), (1, 2))]
+    for k in (1, 2):
+        first = [int(a == k) for a in range(3)]
+        around = [(by, by) for by in first]
+        found += [t.flip(k), t.shrink(*zip(first, shape, strict=True))]
+        padded = t.pad(*around, fill=PadFill.ZERO)
+        found += [padded, padded.reduce(Op.MAX, k), t.pad(*around).reduce(Op.MAX, k)]
     for order in ((1, 0, 2), (2, 1, 0)):
-        found.append(UOp(Op.SUB, *(nodes.copied(nodes.permute(v, order), "E") for v in (t, u))))
-    turned = nodes.copied(nodes.copied(t, on[::-1]), "E")
-    found += [UOp(Op.SUB, turned, nodes.copied(u, "E")), UOp(Op.STACK, t, u)]
-    around = single
+        found.append(t.permute(order).copy("E") - u.permute(order).copy("E"))
+    found += [t.copy(on[::-1]).copy("E") - u.copy("E"), Tensor.stack(t, u)]
+    on_the_way = single
     for k, to in enumerate((on[0], "E", on[-1]), 1):
-        around = UOp(Op.SUB, nodes.copied(around, to), const(k, dtype))
-    found.append(around)
+        on_the_way = on_the_way.copy(to) - k
+    found.append(on_the_way)
     for own in (single, t):
-        wide = nodes.cast(own, dtypes.int16) if dtype.bits == 8 else own
-        copy = nodes.copied(nodes.bitcast(wide, dtypes.uint8), "E")
-        found += [copy, nodes.bitcast(copy, wide.dtype)]
-    test = UOp(Op.CMPLT, t, whole)
-    found += [UOp(Op.WHERE, test, t, u), UOp(Op.WHERE, test, whole, t)]
-    return with_data(nodes.outputs(*filter(vocabulary.speaks, found)), choices, *DRAWS)
+        wide = own.cast(dtypes.int16) if dtype.bits == 8 else own
+        copy = wide.bitcast(dtypes.uint8).copy("E")
+        found += [copy, copy.bitcast(wide.dtype)]
+    test = t < whole
+    found += [test.where(t, u), test.where(whole, t)]
+    return _heard(found, vocabulary, choices)
 
 
 def _sent(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
@@ -302,56 +272,37 @@ def _sent(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) ->
     the copies there, and copy them on or back.
     """
     side = choices.between(4, 6)
-    t, row = param(0, (side, side), dtype, DEVICE), param(1, (1, side), dtype, DEVICE)
-    bits = nodes.bitcast(t, next(d for d in INTS if d.bits == dtype.bits and d is not dtype))
-    parts = nodes.bitcast(t, dtypes.uint8)
-    around = (1, 2), (side + 2, side + 3)
-    turned, part = nodes.permute(t, (1, 0)), nodes.shrink(t, (1, 2), (side - 2, side - 2))
-    sent = [bits, parts, turned, part, nodes.flip(t, (True, False)), nodes.expand(row, t.shape)]
-    sent += [
-        nodes.pad(t, *around, PadFill.ZERO),
-        nodes.pad(part, *around),
-        nodes.permute(part, (1, 0)),
-    ]
-    sent += [nodes.reshape(u, (side * side,)) for u in (t, turned)]
-    sent += [
-        nodes.shrink(nodes.reshape(t, (side * side,)), (3,), (side,)),
-        UOp(Op.STACK, t, turned),
-    ]
-    sent += [nodes.fold(Op.MAX, u, (k,)) for u in (t, turned) for k in range(2)]
-    sent += [UOp(Op.INDEX, t, index_const(1)), nodes.cast(bits, dtypes.int64)]
-    found = [nodes.copied(u, "E") for u in sent]
-    copy = nodes.copied(t, "E")
-    found += [UOp(Op.SUB, copy, nodes.copied(u, "E")) for u in (turned, row)]
-    found += [
-        nodes.permute(copy, (1, 0)),
-        nodes.bitcast(copy, bits.dtype),
-        nodes.pad(copy, *around),
-    ]
-    found += [
-        nodes.copied(nodes.flip(nodes.permute(u, (1, 0)), (True, False)), "F") for u in (copy, t)
-    ]
-    found += _there_and_back(t)
-    return with_data(nodes.outputs(*filter(vocabulary.speaks, found)), choices, *DRAWS)
+    t, row = (Tensor(param(k, (n, side), dtype, DEVICE)) for k, n in enumerate((side, 1)))
+    bits = t.bitcast(next(d for d in INTS if d.bits == dtype.bits and d is not dtype))
+    turned, part, line = t.T, t.shrink((1, side - 1), (2, side)), t.reshape(-1)
+    sent = [bits, t.bitcast(dtypes.uint8), turned, part, t.flip(0), row.expand(t.shape)]
+    sent += [t.pad((1, 1), (2, 1), fill=PadFill.ZERO), part.pad((1, 3), (2, 3)), part.T]
+    sent += [line, turned.reshape(-1), line.shrink((3, 3 + side)), Tensor.stack(t, turned)]
+    sent += [u.reduce(Op.MAX, k) for u in (t, turned) for k in range(2)]
+    sent += [t[1], bits.cast(dtypes.int64)]
+    found = [u.copy("E") for u in sent]
+    copy = t.copy("E")
+    found += [copy - u.copy("E") for u in (turned, row)]
+    found += [copy.T, copy.bitcast(bits.dtype), copy.pad((1, 1), (2, 1))]
+    found += [u.T.flip(0).copy("F") for u in (copy, t)]
+    return _heard([*found, *_there_and_back(t)], vocabulary, choices)
 
 
-def _there_and_back(t: UOp) -> Iterator[UOp]:
+def _there_and_back(t: Tensor) -> Iterator[Tensor]:
     """Copy a square and copies of it: converted on the way, read by data, beside other values."""
     less = dtypes.bfloat16 if t.dtype.is_float else dtypes.bool
-    there, turned, three = nodes.copied(t, "E"), nodes.permute(t, (1, 0)), const(3, t.dtype)
-    for u in (nodes.copied(nodes.cast(t, less), "E"), nodes.cast(there, less)):
-        yield from (nodes.cast(u, t.dtype), nodes.cast(nodes.copied(u, DEVICE), t.dtype))
+    there, turned, side = t.copy("E"), t.T, len(t)
+    for u in (t.cast(less).copy("E"), there.cast(less)):
+        yield from (u.cast(t.dtype), u.copy(DEVICE).cast(t.dtype))
     for first, last in ((DEVICE, "E"), ("E", DEVICE), ("F", "E")):
-        yield nodes.copied(UOp(Op.SUB, nodes.copied(turned, first), three), last)
-        yield UOp(Op.SUB, nodes.copied(nodes.copied(turned, first), last), nodes.copied(t, last))
-    number = nodes.expand(nodes.reshape(three, (1, 1)), t.shape)
-    yield from (nodes.copied(number, "E"), UOp(Op.SUB, nodes.copied(number, "E"), there))
-    at = param(2, t.shape[:1], dtypes.int32, DEVICE)
-    row = UOp(Op.MOD, at, const(t.shape[0], dtypes.int32))
-    yield UOp(Op.INDEX, there, nodes.copied(row, "E"))
-    yield nodes.copied(UOp(Op.INDEX, t, row), "E")
-    for u in (t, there, turned, nodes.expand(nodes.shrink(t, (0, 1), (t.shape[0], 1)), t.shape)):
-        yield nodes.copied(nodes.shrink(u, (1, 0), (1, t.shape[0])), "F")
+        yield (turned.copy(first) - 3).copy(last)
+        yield turned.copy(first).copy(last) - t.copy(last)
+    number = Tensor(3, t.dtype).reshape(1, 1).expand(t.shape).copy("E")
+    yield from (number, number - there)
+    row = Tensor(param(2, (side,), dtypes.int32, DEVICE)) % side
+    yield from (there[row.copy("E")], t[row].copy("E"))
+    for u in (t, there, turned, t.shrink((0, side), (1, 2)).expand(t.shape)):
+        yield u.shrink((1, 2), (0, side)).copy("F")
 
 
 def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
@@ -361,7 +312,7 @@ def _moved(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -
     for k in range(choices.between(1, 3)):
         t = nodes.copied(t, f"D{k + 1}")
         t = UOp(choices.pick(vocabulary.on(dtype).unary), t)
-    return with_data(t, choices, *DRAWS)
+    return with_data(t, choices, *sharded.DRAWS)
 
 
 @dataclass(slots=True)
@@ -393,7 +344,7 @@ def _on_memory(
 ) -> Generated:
     """Do each step on buffers of its own; an odd number of devices comes first."""
     number = NUMBERS[(COLLECTED.index(dtype) + 2 * index) % len(NUMBERS)]
-    slots = _Slots(choices, dtype, devices(number))
+    slots = _Slots(choices, dtype, sharded.devices(number))
     effects = [effect for step in steps for effect in step(slots)]
     heard = filter(vocabulary.speaks, effects)
     return with_data(UOp(Op.SINK, *heard), choices, draw_ordinary, draw_ordinary)

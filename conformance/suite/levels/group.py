@@ -14,7 +14,7 @@ from typing import TypeVarTuple
 
 import numpy as np
 
-from uop.conformance.suite.case import EFFORTS, KEYED, MIXED, Batch, Case, CaseId, Source, Twin
+from uop.conformance.suite.case import EFFORTS, MIXED, Batch, Case, CaseId, Source, Twin
 from uop.conformance.suite.choices import Choices, CountedChoices
 from uop.conformance.suite.values import Draw, sample, special_bits
 from uop.interpreter.evaluate import evaluate_full
@@ -53,19 +53,36 @@ Build = Callable[[Choices, int], Generated]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Programs 0, 1, 2, ... of one kind; `counts` has the number that each effort runs.
-
-    Each program holds every op of `needs`. If `shared`, the programs of all dtypes stand for one
-    another: a backend with few dtypes gets as many. Random programs have indices up to `furthest`,
-    others only those of the efforts.
-    """
+class Numbered:
+    """Programs 0, 1, 2, ... of one kind; `counts` has the number that each effort runs."""
 
     level: str
     op: str
     dtype: str
     name: str
     counts: Counts
+
+    @property
+    def most(self) -> int:
+        """Return how many programs there are."""
+        return max(self.counts)
+
+    def count(self, effort: str) -> int:
+        return self.counts[EFFORTS.index(effort)]
+
+    def id(self, index: int) -> CaseId:
+        return CaseId(self.level, self.op, self.dtype, self.name, index)
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Numbered):
+    """Programs that have a meaning.
+
+    Each program holds every op of `needs`. If `shared`, the programs of all dtypes stand for one
+    another: a backend with few dtypes gets as many. Random programs have indices up to `furthest`,
+    others only those of the efforts.
+    """
+
     build: Build
     needs: tuple[Op, ...] = ()
     shared: bool = False
@@ -75,16 +92,6 @@ class Group:
     def most(self) -> int:
         """Return how many programs there are."""
         return max(self.furthest, *self.counts)
-
-    def keyed(self, key: str) -> Group:
-        """Return the group under the key of the vocabulary of its programs."""
-        return replace(self, name=f"{self.name}{KEYED}{key}") if key else self
-
-    def count(self, effort: str) -> int:
-        return self.counts[EFFORTS.index(effort)]
-
-    def id(self, index: int) -> CaseId:
-        return CaseId(self.level, self.op, self.dtype, self.name, index)
 
     def case(self, index: int, seed: int) -> Case:
         """Return case number `index`, a function of the seed and its id alone."""

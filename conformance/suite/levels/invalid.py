@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from uop.conformance.suite.case import ANY_LABEL, EFFORTS, CaseId, InvalidCase, NoSuchCaseError
+from uop.conformance.suite.case import ANY_LABEL, CaseId, InvalidCase, NoSuchCaseError
 from uop.conformance.suite.choices import Choices, CountedChoices
+from uop.conformance.suite.levels.group import Numbered
 from uop.conformance.suite.levels.op.elementwise import operand_dtypes
-from uop.spec.args import (
-    Arg,
-    ConstArg,
-    DTypeArg,
-    FlipArg,
-    GetTupleArg,
-    PadArg,
-    PermuteArg,
-    RangeArg,
-    ReduceArg,
-)
+from uop.spec import args
 from uop.spec.dtype import VALUES, DType, dtypes
 from uop.spec.errors import InvalidError, UnsupportedError
 from uop.spec.ops.names import Op
@@ -46,40 +37,25 @@ SHAPES: tuple[Shape, ...] = ((2, 3), (3,), (), (4, 2), (2, 3, 4), (0,), (1, 3))
 
 
 @dataclass(frozen=True, slots=True)
-class InvalidGroup:
-    """A group of programs about one op that must be rejected."""
-
-    op: str
-    name: str
-    counts: tuple[int, int, int]
-    make: Callable[[CaseId, int], InvalidCase]
-    level: str = "invalid"
-    dtype: str = NO_DTYPE
-
-    def count(self, effort: str) -> int:
-        return self.counts[EFFORTS.index(effort)]
-
-    @property
-    def most(self) -> int:
-        """Return how many programs there are."""
-        return max(self.counts)
-
-    def id(self, index: int) -> CaseId:
-        return CaseId(self.level, self.op, self.dtype, self.name, index)
+class InvalidGroup(Numbered):
+    """Programs about one op that must be rejected: written or derived, or random."""
 
     def case(self, index: int, seed: int) -> InvalidCase:
-        return self.make(self.id(index), seed)
+        id, label = self.id(index), f"{self.op}.{self.name}"
+        if self.name == ANY_LABEL:
+            return _of_any_label(id, seed)
+        return InvalidCase(id, label, programs()[label][index])
 
 
 def groups() -> Iterator[InvalidGroup]:
     """Yield one group per label, then one per op of random programs."""
     for label, texts in programs().items():
         op, _, constraint = label.partition(".")
-        count = len(texts)
-        yield InvalidGroup(op, constraint, (count, count, count), _by_label)
+        counts = (len(texts), len(texts), len(texts))
+        yield InvalidGroup("invalid", op, NO_DTYPE, constraint, counts)
     for declaration in DECLARATIONS.values():
         if _can_break(declaration):
-            yield InvalidGroup(declaration.op.name, ANY_LABEL, (0, 3, 20), _of_any_label)
+            yield InvalidGroup("invalid", declaration.op.name, NO_DTYPE, ANY_LABEL, (0, 3, 20))
 
 
 @cache
@@ -121,7 +97,7 @@ def _changed(op: Op, valid: tuple[DType, ...]) -> Iterator[Unbuilt]:
     """Change the number of operands, arg, dtypes, shape or devices of a valid node."""
     src = [param(k, (3,), dtype) for k, dtype in enumerate(valid)]
     yield Unbuilt(op, tuple(src[:-1] or src * 2))
-    yield Unbuilt(op, tuple(src), Arg())
+    yield Unbuilt(op, tuple(src), args.Arg())
     void = UOp(Op.SINK)
     for others in ([param(k, (3,), d) for k in range(len(src))] for d in VALUES):
         yield Unbuilt(op, tuple(others))
@@ -130,13 +106,8 @@ def _changed(op: Op, valid: tuple[DType, ...]) -> Iterator[Unbuilt]:
     yield Unbuilt(op, (*src[:-1], param(len(src) - 1, (2, 2), valid[-1])))
     yield Unbuilt(op, tuple(param(k, (3,), d, f"D{k}") for k, d in enumerate(valid)))
     shards = [param(k, (2, 2), d, ("A", "B")) for k, d in enumerate(valid)]
-    turned = UOp(Op.PERMUTE, shards[-1], arg=PermuteArg((1, 0)))
+    turned = UOp(Op.PERMUTE, shards[-1], arg=args.PermuteArg((1, 0)))
     yield Unbuilt(op, (*shards[:-1], turned))
-
-
-def _by_label(id: CaseId, seed: int) -> InvalidCase:
-    label = f"{id.op}.{id.group}"
-    return InvalidCase(id, label, programs()[label][id.index])
 
 
 def _can_break(declaration: OpDef) -> bool:
@@ -204,7 +175,7 @@ def draw_operand(choices: Choices, name: str, common: DType) -> UOp:
         if choices.chance(30):
             bound = param(9, (), common)
         try:
-            return UOp(Op.RANGE, bound, arg=RangeArg(0)) if name != "bound" else bound
+            return UOp(Op.RANGE, bound, arg=args.RangeArg(0)) if name != "bound" else bound
         except InvalidError:
             return bound
     value = param(choices.below(4), choices.pick(SHAPES[: 2 + choices.below(6)]), common)
@@ -215,20 +186,20 @@ def draw_operand(choices: Choices, name: str, common: DType) -> UOp:
     return value
 
 
-def draw_arg(choices: Choices, kind: type[Arg]) -> Arg | None:
+def draw_arg(choices: Choices, kind: type[args.Arg]) -> args.Arg | None:
     """Sample an arg of a type, with fields that fit a rank of up to three; rarely none."""
     if choices.chance(5):
         return None
     rank = choices.below(4)
     axes = tuple(choices.between(0, 3) for _ in range(rank))
-    args: dict[type[Arg], Arg] = {
-        PermuteArg: PermuteArg(axes),
-        FlipArg: FlipArg(tuple(a > 1 for a in axes)),
-        PadArg: PadArg(),
-        DTypeArg: DTypeArg(choices.pick((*VALUES, dtypes.void))),
-        ReduceArg: ReduceArg(choices.pick((Op.ADD, Op.MAX, Op.SUB)), axes),
-        GetTupleArg: GetTupleArg(rank),
-        RangeArg: RangeArg(rank),
-        ConstArg: ConstArg(rank, dtypes.int8),
+    made: dict[type[args.Arg], args.Arg] = {
+        args.PermuteArg: args.PermuteArg(axes),
+        args.FlipArg: args.FlipArg(tuple(a > 1 for a in axes)),
+        args.PadArg: args.PadArg(),
+        args.DTypeArg: args.DTypeArg(choices.pick((*VALUES, dtypes.void))),
+        args.ReduceArg: args.ReduceArg(choices.pick((Op.ADD, Op.MAX, Op.SUB)), axes),
+        args.GetTupleArg: args.GetTupleArg(rank),
+        args.RangeArg: args.RangeArg(rank),
+        args.ConstArg: args.ConstArg(rank, dtypes.int8),
     }
-    return args.get(kind)
+    return made.get(kind)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from typing import cast
 
 import numpy as np
 
@@ -18,17 +19,20 @@ from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.values import draw_ordinary
 from uop.interpreter.inputs import with_numbers
 from uop.interpreter.numeric.storage import Array, np_dtype
-from uop.spec.args import ParamArg, arg_of
+from uop.spec.args import BufferArg, ParamArg, arg_of
 from uop.spec.case import FileCase
 from uop.spec.dtype import DType
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
+from uop.spec.properties import device
 from uop.spec.properties.shape import size
 from uop.spec.properties.symbolic import bind, is_variable, variables
 from uop.spec.registry import DECLARATIONS
 from uop.spec.text.uop_file import parse_file
 from uop.spec.uop import UOp
 
+DEVICE = "D0"
+"""The device on which programs are put that name none."""
 OF_OPS = ("op", "kernel")
 """The levels whose files are about one op each."""
 
@@ -87,6 +91,37 @@ def inputs_of(case: FileCase) -> dict[int, Array]:
 
 def _program(root: UOp, case: FileCase, choices: Choices, index: int) -> Generated:
     return program(root, inputs_of(case))
+
+
+def placed() -> Iterator[Group]:
+    """Yield groups of one on a named device, which together hold every op that has a device."""
+    left = {op for op, declared in DECLARATIONS.items() if declared.device is not device.null}
+    for level in OF_OPS:
+        for name, cases in by_file(level).items():
+            for case in cases:
+                new = left & _ops_on_inputs(case)
+                if new and not case.undefined:
+                    left -= new
+                    op, title = Op[name], f"placed-{case.id}"
+                    dtype = dtype_of(cast(UOp, case.root), case, op)
+                    yield group("device", op, dtype, title, (0, 1, 1), _on_device, case)
+
+
+def _ops_on_inputs(case: FileCase) -> set[Op]:
+    """Return the ops of a program on inputs; none where it names a device itself."""
+    nodes = [] if case.root is None or not case.inputs else case.root.toposort()
+    return set() if any(u.device is not None for u in nodes) else {u.op for u in nodes}
+
+
+def _on_device(case: FileCase, choices: Choices, index: int) -> Generated:
+    """Put every input and buffer on the same device, also those of the bodies of calls."""
+    root = cast(UOp, case.root)
+    new = {
+        u: UOp(u.op, *u.src, arg=replace(u.arg, device=DEVICE))
+        for u in root.toposort()
+        if isinstance(u.arg, BufferArg) or (isinstance(u.arg, ParamArg) and u.arg.max is None)
+    }
+    return program(root.substitute(new), inputs_of(case))
 
 
 Draw = Callable[[UOp, int], Array | None]

@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from uop.conformance.suite import values
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.graph.pairs import LENGTH, Kinds, Plan, just_given
-from uop.conformance.suite.levels.group import OF_ALL, Counts, Group
+from uop.conformance.suite.levels.group import OF_ALL, Group
 from uop.conformance.suite.levels.op.elementwise import guarded
 from uop.conformance.suite.levels.op.movement import NARROW
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.spec.dtype import DTYPES, VALUES, DType, dtypes
+from uop.spec.dtype import DTYPES, VALUES, dtypes
 from uop.spec.ops.names import Op
 from uop.spec.registry import DECLARATIONS
 from uop.spec.uop import UOp, param
@@ -44,12 +44,8 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     return KINDS.groups(vocabulary, IN_SMOKE)
 
 
-def _of_each(dtype: DType, vocabulary: Vocabulary) -> Counts:
-    """Numbers of 64 bits are those that a double does not hold."""
-    return 3 if dtype.bits == 64 else 1, 3, 12
-
-
-@KINDS.add("of-constants", _of_each, VALUES, just_given)
+# Numbers of 64 bits are those that a double does not hold.
+@KINDS.add("of-constants", lambda dtype, _: (1 + 2 * (dtype.bits == 64), 3, 12), VALUES, just_given)
 def _of_constants(p: Plan) -> Iterator[UOp]:
     """Apply each op to constants that have a meaning, and convert a repeated one to each dtype."""
     dtype, own = p.dtype, p.vocabulary.on(p.dtype)

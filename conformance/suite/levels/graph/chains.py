@@ -19,6 +19,7 @@ from uop.conformance.suite.values import around_ties, crossed, draw_special, dra
 from uop.interpreter.numeric.storage import Array, np_dtype
 from uop.spec.args import PadFill
 from uop.spec.dtype import FLOATS, INTS, NUMBERS, VALUES, DType, dtypes
+from uop.spec.frontend.tensor import Tensor
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.registry import DECLARATIONS, Shape
@@ -51,15 +52,9 @@ KINDS = pairs.Kinds()
 groups = KINDS.groups
 
 
-def _small(root: UOp, choices: Choices) -> list[dict[int, Array]]:
-    """Return a batch of few numbers from 0 on, and one of numbers on both sides of it."""
-    return [
-        {
-            k: sample(draw_within(low * u.dtype.is_signed, high), u.dtype, u.shape, choices)
-            for k, u in slots_of(root).items()
-        }
-        for low, high in ((0, 20), (-40, 40))
-    ]
+def _on_both_sides(dtype: DType, n: int, key: int) -> Array:
+    """Draw numbers on both sides of 0, where the dtype has those below."""
+    return draw_within(-40 * dtype.is_signed, 40)(dtype, n, key)
 
 
 def related(choices: Choices) -> list[int]:
@@ -73,38 +68,29 @@ def related(choices: Choices) -> list[int]:
     return [first * choices.pick((1, 1, 2, 3)) for _ in range(4)]
 
 
-@KINDS.add("affine", (3, 4, 48), INTS, _small)
-def _affine(p: pairs.Plan) -> Iterator[UOp]:
+@KINDS.add("affine", (3, 4, 48), INTS, pairs.drawn(draw_within(0, 20), _on_both_sides))
+def _affine(p: pairs.Plan) -> Iterator[Tensor]:
     """Divide x * k + r and its kin by a number, and compare them with a number or a value.
 
     By such rules compilers simplify addresses. Whether one holds depends on k, on the divisor and
     on the range of r.
     """
-    x, y, z = p.inputs(3)
+    x, y, z = p.tensors(3)
     outer = p.of(Op.IDIV, Op.MOD, Op.CDIV, Op.CMOD, Op.CMPLT) or (Op.CMPLT,)
     for _ in range(RESULTS):
-        k, m, c, divisor = map(p.const, related(p.choices))
-        rest = UOp(Op.MOD, y, m)
-        product = UOp(Op.MUL, p.choices.pick((x, UOp(Op.MOD, x, c), rest)), k)
-        value = p.choices.pick(
-            (
-                product,
-                UOp(Op.ADD, product, rest),
-                UOp(Op.ADD, product, p.const(p.choices.between(1, 11))),
-                UOp(Op.SUB, rest, UOp(Op.MOD, x, c)),
-                UOp(Op.MUL, x, x),
-                UOp(Op.MUL, UOp(Op.IDIV, x, c), k),
-                UOp(Op.ADD, product, UOp(Op.MUL, UOp(Op.IDIV, y, m), c)),
-            ),
-        )
+        k, m, c, divisor = related(p.choices)
+        rest = y % m
+        product = p.choices.pick((x, x % c, rest)) * k
+        sums = (product + rest, product + p.choices.between(1, 11), rest - x % c)
+        value = p.choices.pick((product, *sums, x * x, x // c * k, product + y // m * c))
         op = p.choices.pick(outer)
         if op is not Op.CMPLT:
-            value = UOp(op, value, divisor)
+            value = Tensor.of(op, value, p.const(divisor))
             if p.choices.chance(70):
                 yield value
                 continue
-        limit = p.choices.pick((z, p.const(p.choices.pick((0, 1, 3, 7, 10)))))
-        yield UOp(Op.CMPLT, *p.choices.shuffled([value, limit]))
+        limit = p.choices.pick((z, Tensor(p.choices.pick((0, 1, 3, 7, 10)), p.dtype)))
+        yield Tensor.of(Op.CMPLT, *p.choices.shuffled([value, limit]))
 
 
 @KINDS.add("shifts", RARELY, INTS)
@@ -242,26 +228,22 @@ def _casts_in_folds(p: pairs.Plan) -> Iterator[UOp]:
 
 
 @KINDS.add("idioms", RARELY, NUMBERS, pairs.just_given)
-def _idioms(p: pairs.Plan) -> Iterator[UOp]:
+def _idioms(p: pairs.Plan) -> Iterator[Tensor]:
     """Use what compilers replace as a whole: select by number, count trues, find the place of the
     largest, and take a variance. Some numbers select nothing, and several elements are the largest.
     """
     choices, dtype = p.choices, p.dtype
     n, count = choices.between(3, 5), 300
-    numbers = nodes.reshape(UOp(Op.STACK, *(const(k, dtypes.int32) for k in range(n))), (n, 1))
-    rows, wanted = param(0, (n, 1), dtype), param(1, (1, count), dtypes.int32)
-    is_one = UOp(Op.CMPEQ, numbers, wanted)
-    same = UOp(Op.CMPEQ, rows, nodes.fold(Op.MAX, rows, (0,)))
-    picked = UOp(Op.WHERE, is_one, rows, p.const(0))
-    counted = nodes.cast(UOp(Op.CMPLT, wanted, const(n, dtypes.int32)), dtype)
-    yield nodes.fold(Op.ADD, UOp(Op.MUL, rows, nodes.cast(is_one, dtype)), (0,))
-    yield nodes.fold(choices.pick((Op.ADD, Op.MAX)), picked, (0,))
-    yield nodes.fold(Op.ADD, counted, (1,))
-    yield nodes.fold(Op.MAX, UOp(Op.MUL, nodes.cast(same, dtypes.int32), numbers), (0,))
+    numbers = Tensor.stack(*(Tensor(k, dtypes.int32) for k in range(n))).reshape(n, 1)
+    rows, wanted = Tensor(param(0, (n, 1), dtype)), Tensor(param(1, (1, count), dtypes.int32))
+    is_one, same = numbers == wanted, rows == rows.reduce(Op.MAX, 0)
+    yield (rows * is_one.cast(dtype)).reduce(Op.ADD, 0)
+    yield is_one.where(rows, 0).reduce(choices.pick((Op.ADD, Op.MAX)), 0)
+    yield (wanted < n).cast(dtype).reduce(Op.ADD, 1)
+    yield (same.cast(dtypes.int32) * numbers).reduce(Op.MAX, 0)
     if dtype.is_float:
-        mean = UOp(Op.MUL, nodes.fold(Op.ADD, rows, (0,)), p.const(1 / n))
-        apart = UOp(Op.SUB, rows, mean)
-        yield nodes.fold(Op.ADD, UOp(Op.MUL, apart, apart), (0,))
+        apart = rows - rows.reduce(Op.ADD, 0) * (1 / n)
+        yield (apart * apart).reduce(Op.ADD, 0)
     large = 1 << (dtype.format.precision - 2) if dtype.is_float else 1
     least = choices.pick((1, large))
     p.given[0] = sample(draw_within(least, least + 2), dtype, (n, 1), choices)
@@ -385,24 +367,17 @@ def _viewed(choices: Choices, op: Op, u: UOp) -> UOp:
 
 
 @KINDS.add("unchanged", USUAL, MOVED, pairs.ordinary_first)
-def _unchanged(p: pairs.Plan) -> Iterator[UOp]:
+def _unchanged(p: pairs.Plan) -> Iterator[Tensor]:
     """Multiply squares of which one is a view of itself, fold that view, and transpose it."""
     n = p.choices.between(2, 4)
-    x, y = p.inputs(2, (n, n))
-    for same in (
-        nodes.permute(x, (0, 1)),
-        nodes.reshape(x, (n, n)),
-        nodes.shrink(x, (0, 0), (n, n)),
-        nodes.pad(x, (0, 0), (n, n)),
-        nodes.flip(x, (False, False)),
-        nodes.expand(x, (n, n)),
-    ):
+    x, y = p.tensors(2, (n, n))
+    moved = (x.permute(0, 1), x.reshape(n, n), x.shrink_to(n, n), x.pad((0, 0), (0, 0)))
+    for same in (*moved, x.flip(()), x.expand(n, n)):
         left, right = p.choices.shuffled((same, y))
-        factors = nodes.reshape(left, (n, n, 1)), nodes.reshape(right, (1, n, n))
-        product = UOp(Op.MUL, *(nodes.expand(u, (n,) * 3) for u in factors))
-        yield nodes.fold(Op.ADD, product, (1,))
-        yield nodes.fold(p.choices.pick(FOLDS), same, (p.choices.below(2),))
-        yield nodes.permute(same, (1, 0))
+        product = left.reshape(n, n, 1).expand(n, n, n) * right.reshape(1, n, n).expand(n, n, n)
+        yield product.reduce(Op.ADD, 1)
+        yield same.reduce(p.choices.pick(FOLDS), p.choices.below(2))
+        yield same.T
 
 
 @KINDS.add("two-axes", USUAL, MOVED, pairs.ordinary_first)
@@ -519,23 +494,15 @@ def _rounded(p: pairs.Plan) -> Iterator[UOp]:
 
 
 @KINDS.add("widened-pairs", (2, 3, 12), NARROW)
-def _widened_pairs(p: pairs.Plan) -> Iterator[UOp]:
+def _widened_pairs(p: pairs.Plan) -> Iterator[Tensor]:
     """Multiply two integers made wider, and make wider the product of narrow ones."""
-    x, y = p.inputs(2)
+    x, y = p.tensors(2)
     number = int(p.dtype.max) - p.choices.below(20)
     for wide in (d for d in INTS if d.bits > p.dtype.bits):
-        a, b, count = (
-            nodes.cast(x, wide),
-            nodes.cast(y, wide),
-            p.choices.between(1, p.dtype.bits - 1),
-        )
-        both = UOp(Op.MUL, a, b)
-        yield both
-        yield UOp(Op.ADD, both, a)
-        yield nodes.fold(Op.ADD, nodes.reshape(both, (pairs.LENGTH // 5, 5)), (1,))
-        yield UOp(Op.MUL, a, const(number, wide))
-        yield UOp(Op.SHL, a, const(count, wide))
-        yield nodes.cast(UOp(Op.MUL, x, y), wide)
+        a, b, count = x.cast(wide), y.cast(wide), p.choices.between(1, p.dtype.bits - 1)
+        both = a * b
+        yield from (both, both + a, both.reshape(pairs.LENGTH // 5, 5).reduce(Op.ADD, 1))
+        yield from (a * number, a << count, (x * y).cast(wide))
 
 
 @KINDS.add("widened-apart", (1, 2, 12), NARROW)

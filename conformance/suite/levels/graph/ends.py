@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
 import numpy as np
 
 from uop.conformance.suite.choices import Choices, CountedChoices
-from uop.conformance.suite.levels.graph.pairs import (
-    ARITHMETIC,
-    Kind,
-    Kinds,
-    Plan,
-    data_for,
-    just_given,
-    ordinary_first,
-    own_share,
-)
+from uop.conformance.suite.levels.graph import pairs
+from uop.conformance.suite.levels.graph.pairs import ARITHMETIC
 from uop.conformance.suite.levels.graph.patterns.rewrites import MOVED, SIDES
 from uop.conformance.suite.levels.graph.steps import FOLDS, either_way
 from uop.conformance.suite.levels.group import Counts, Generated, program
@@ -45,7 +36,7 @@ T = TypeVar("T")
 Values = Callable[[DType], UOp]
 
 
-KINDS = Kinds()
+KINDS = pairs.Kinds()
 groups = KINDS.groups
 
 
@@ -83,27 +74,18 @@ SECOND: dict[bool, tuple[Values | Sequence[int], ...]] = {
     False: (FACTORS, _positive(3), _narrow(3, dtypes.uint8)),
 }
 """The second ones, the last of which may be zero; numbers are constants."""
+Bounded = tuple[Op, Values, Values | Sequence[int] | None]
+"""An op on narrow operands; it has one operand where the second is None."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounded:
-    """An op on narrow operands; it has one operand where the second is None."""
-
-    op: Op
-    first: Values
-    second: Values | Sequence[int] | None
-
-    def value(self, dtype: DType, choices: Choices) -> UOp:
-        if self.second is None:
-            return UOp(self.op, self.first(dtype))
-        if isinstance(self.second, Sequence):
-            counts = range(1, dtype.bits // 2)
-            other = const(
-                choices.pick(counts if DECLARATIONS[self.op].is_shift else self.second), dtype
-            )
-        else:
-            other = self.second(dtype)
-        return UOp(self.op, self.first(dtype), other)
+def _value(row: Bounded, dtype: DType, choices: Choices) -> UOp:
+    op, first, second = row
+    if second is None:
+        return UOp(op, first(dtype))
+    if callable(second):
+        return UOp(op, first(dtype), second(dtype))
+    numbers = range(1, dtype.bits // 2) if DECLARATIONS[op].is_shift else second
+    return UOp(op, first(dtype), const(choices.pick(numbers), dtype))
 
 
 @cache
@@ -112,28 +94,29 @@ def _bounded(dtype: DType, vocabulary: Vocabulary) -> tuple[Bounded, ...]:
     if not dtype.is_int or dtype.bits == 8:
         return ()
     first, second = FIRST[dtype.is_signed], SECOND[dtype.is_signed]
-    every = [Bounded(Op.NEG, one, None) for one in first if vocabulary.of((Op.NEG,), dtype)]
+    every: list[Bounded] = [(op, u, None) for op in vocabulary.of((Op.NEG,), dtype) for u in first]
     for op in (*vocabulary.on(dtype).binary, *vocabulary.of((Op.CDIV, Op.CMOD), dtype)):
         # Of a quotient the last operand may be zero, and a count of a shift is a constant.
         declared = DECLARATIONS[op]
         last = 1 if declared.is_shift else len(second) - declared.is_division
-        every += [Bounded(op, one, other) for one in first for other in second[:last]]
-    every = CountedChoices(0, "ends").shuffled(every)
-    begin = own_share(dtype, len(every))
-    return (*every[begin:], *every[:begin])
+        every += [(op, one, other) for one in first for other in second[:last]]
+    return _from_own_share(dtype, every, "ends")
 
 
 def _all_pairs(root: UOp, choices: Choices) -> list[dict[int, Array]]:
-    return [{slot: _crossed(u, slot) for slot, u in slots_of(root).items()}]
+    """Return narrow values: one of the first two slots and one of the others hold all pairs."""
+    columns = np.repeat(ENDS, len(ENDS)), np.tile(ENDS, len(ENDS))
+    inputs = slots_of(root).items()
+    return [{k: array(u.dtype, (int(n) % 256 for n in columns[k // 2])) for k, u in inputs}]
 
 
 @KINDS.add("ends", _counts(4, _bounded), VALUES, _all_pairs)
-def _ends(p: Plan) -> Iterator[UOp]:
+def _ends(p: pairs.Plan) -> Iterator[UOp]:
     """Compare the next values with numbers between the least and the largest of them.
 
     A compiler with a wrong interval replaces the comparison by a constant.
     """
-    every = [row.value(p.dtype, p.choices) for row in _turn(p, _bounded)]
+    every = [_value(row, p.dtype, p.choices) for row in _turn(p, _bounded)]
     for u in dict.fromkeys(filter(p.vocabulary.speaks, every)):
         result = evaluate(u, _all_pairs(u, p.choices)[0])
         assert isinstance(result, np.ndarray)
@@ -144,12 +127,6 @@ def _ends(p: Plan) -> Iterator[UOp]:
         yield UOp(Op.CMPLT, p.const(below), u)
 
 
-def _crossed(u: UOp, slot: int) -> Array:
-    """Return the narrow values such that two slots hold all pairs of them."""
-    column = np.repeat(ENDS, len(ENDS)) if slot < 2 else np.tile(ENDS, len(ENDS))
-    return array(u.dtype, (int(n) % 256 for n in column))
-
-
 @cache
 def _viewed(dtype: DType, vocabulary: Vocabulary) -> tuple[tuple[Op, Op, bool], ...]:
     """Return ops with views, first the op inside the view or the other way round."""
@@ -158,13 +135,11 @@ def _viewed(dtype: DType, vocabulary: Vocabulary) -> tuple[tuple[Op, Op, bool], 
     views = vocabulary.of(MOVED)
     every = [(op, view, False) for op in (*two, *one) for view in views]
     every += [(op, view, True) for op in (*two, *one) for view in vocabulary.of((Op.PAD,))]
-    every = CountedChoices(0, "views").shuffled(every)
-    begin = own_share(dtype, len(every))
-    return (*every[begin:], *every[:begin])
+    return _from_own_share(dtype, every, "views")
 
 
-@KINDS.add("under-views", _counts(1, _viewed), VALUES, ordinary_first)
-def _under_views(p: Plan) -> Iterator[UOp]:
+@KINDS.add("under-views", _counts(1, _viewed), VALUES, pairs.ordinary_first)
+def _under_views(p: pairs.Plan) -> Iterator[UOp]:
     """Apply the next ops to views of their operands, or take a view of the result.
 
     A compiler that moves an op through a view may lose what the view adds.
@@ -195,14 +170,12 @@ def _wrapping(dtype: DType, vocabulary: Vocabulary) -> tuple[tuple[Op, Op], ...]
     inner = vocabulary.of((Op.ADD, Op.SUB, Op.MUL, Op.NEG, Op.SHL, Op.REDUCE), dtype)
     # The low bits of these are the same with and without the wrap.
     same = (Op.ADD, Op.SUB, Op.MUL, Op.SHL, Op.AND, Op.OR, Op.XOR)
-    pairs = [(one, other) for one in inner for other in outer if other not in same]
-    every = CountedChoices(0, "wraps").shuffled(pairs)
-    begin = own_share(dtype, len(every))
-    return (*every[begin:], *every[:begin])
+    every = [(one, other) for one in inner for other in outer if other not in same]
+    return _from_own_share(dtype, every, "wraps")
 
 
 @KINDS.add("wraps", _counts(1, _wrapping), VALUES)
-def _wraps(p: Plan) -> Iterator[UOp]:
+def _wraps(p: pairs.Plan) -> Iterator[UOp]:
     """Apply an op to what wraps; a compiler that computes both in a wider dtype is wrong."""
     x, y, z = p.inputs(3)
     for inner, outer in _turn(p, _wrapping):
@@ -223,7 +196,7 @@ def _wider(dtype: DType) -> list[DType]:
 
 
 @KINDS.add("wrapped-constants", lambda dtype, _: (int(dtype.bits in (8, 32)), 1, 6), INTS)
-def _wrapped_constants(p: Plan) -> Iterator[UOp]:
+def _wrapped_constants(p: pairs.Plan) -> Iterator[UOp]:
     """Apply ops to constants that wrap, and use the results beside data.
 
     A compiler that computes them in numbers without end is wrong.
@@ -243,16 +216,14 @@ def _is_inside(kind: DType, dtype: DType) -> bool:
     """Return whether a dtype has all integers of another one, and those next to its ends."""
     if dtype.is_float:
         return kind.bits < dtype.format.precision
-    return (
-        dtype.is_int and kind is not dtypes.index and dtype.min <= kind.min and kind.max < dtype.max
-    )
+    return dtype.is_int and dtype.min <= kind.min and kind.max < dtype.max
 
 
 CLAMPED = tuple(d for d in VALUES if any(_is_inside(kind, d) for kind in INTS))
 
 
-@KINDS.add("clamped", (1, 1, 1), CLAMPED, just_given)
-def _clamped(p: Plan) -> Iterator[UOp]:
+@KINDS.add("clamped", (1, 1, 1), CLAMPED, pairs.just_given)
+def _clamped(p: pairs.Plan) -> Iterator[UOp]:
     """Clamp to the range of another dtype, first from below or first from above, and convert.
 
     A compiler may take it for a conversion that saturates.
@@ -268,14 +239,20 @@ def _clamped(p: Plan) -> Iterator[UOp]:
         p.given[slot] = array(p.dtype, (ConstArg.of(n, p.dtype).bits for n in column))
 
 
-def _turn(p: Plan, listed: Callable[[DType, Vocabulary], Sequence[T]]) -> list[T]:
+def _from_own_share(dtype: DType, every: Sequence[T], name: str) -> tuple[T, ...]:
+    """Return what is listed in an order that its name decides, those of a dtype first."""
+    shuffled = CountedChoices(0, name).shuffled(every)
+    begin = pairs.own_share(dtype, len(shuffled))
+    return (*shuffled[begin:], *shuffled[:begin])
+
+
+def _turn(p: pairs.Plan, listed: Callable[[DType, Vocabulary], Sequence[T]]) -> list[T]:
     """Return the next ones of what is listed; after the last the first follows."""
     every = listed(p.dtype, p.vocabulary)
-    places = range(TOGETHER * p.index, TOGETHER * (p.index + 1))
-    return [every[k % len(every)] for k in places]
+    return [every[(TOGETHER * p.index + k) % len(every)] for k in range(TOGETHER)]
 
 
-def _last_reads(p: Plan) -> Generated:
+def _last_reads(p: pairs.Plan) -> Generated:
     """Return values, and what is computed from them and from folds and views of them, in any order.
 
     One is returned twice. A compiler that writes over a value too early is wrong.
@@ -291,11 +268,11 @@ def _last_reads(p: Plan) -> Generated:
         every = [second, turned, *(fold(op, u, (0,)) for op in folds for u in (first, second))]
         found += p.choices.shuffled([*every, p.choices.pick([first, second])])
     root = outputs(*found, found[0])
-    return program(root, *data_for(root, p.choices))
+    return program(root, *pairs.data_for(root, p.choices))
 
 
 def _counts_of_reads(dtype: DType, vocabulary: Vocabulary) -> Counts:
     return (1, 1, 12) if vocabulary.of(ARITHMETIC, dtype) else (0, 0, 0)
 
 
-KINDS.append(Kind("last-reads", _counts_of_reads, NUMBERS, _last_reads))
+KINDS.append(pairs.Kind("last-reads", _counts_of_reads, NUMBERS, _last_reads))

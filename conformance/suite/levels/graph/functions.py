@@ -7,7 +7,7 @@ Further FUNCTIONs compute the arguments and the body itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
 from uop.conformance.suite.choices import Choices
@@ -19,6 +19,7 @@ from uop.conformance.suite.levels.group import Generated, Group, group, with_dat
 from uop.conformance.suite.values import draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.dtype import DType, Kind, dtypes
+from uop.spec.frontend.tensor import Tensor
 from uop.spec.graph import all_replaced, inlined, outside_bodies, toposort
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const, param, variable
@@ -113,80 +114,81 @@ def _arguments(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
     constants, with slots left out, and from bodies with other PARAMs of the same slots.
     """
     n = choices.between(2, 5)
-    x, y, z = (param(slot, (n, n), dtype) for slot in range(3))
-    two, three = (
-        nodes.expand(nodes.reshape(const(k, dtype), (1, 1)), (n, n))
-        for k in choices.shuffled((2, 3))
-    )
-    apart = UOp(Op.SUB, x, UOp(Op.MUL, y, two))
-    pair = [apart, nodes.flip(y, (True, False))]
-    every = [UOp(Op.SUB, apart, nodes.permute(z, (1, 0))), z, UOp(Op.MUL, x, z), x]
+    x, y, z = (Tensor(param(slot, (n, n), dtype)) for slot in range(3))
+    two, three = (Tensor(k, dtype).reshape(1, 1).expand(n, n) for k in choices.shuffled((2, 3)))
+    apart = x - y * two
+    pair, every = [apart, y.flip(0)], [apart - z.T, z, x * z, x]
     found = []
     for two_of in (
-        *((x, y), (y, x), (x, x), (UOp(Op.SUB, x, y), x), (y, UOp(Op.MUL, x, y)), (two, y)),
-        *((nodes.permute(y, (1, 0)), x), (x, nodes.permute(x, (1, 0))), (x, three), (x, two)),
+        *((x, y), (y, x), (x, x), (x - y, x), (y, x * y), (two, y)),
+        *((y.T, x), (x, x.T), (x, three), (x, two)),
     ):
-        found += nodes.call(pair, *two_of)
-    for arguments in ((y, z, x), (z, x, y), (x, z, y), (UOp(Op.SUB, y, z), x, y), (z, z, y)):
-        found += nodes.call(every, *arguments)
+        found += _called(pair, *two_of)
+    for arguments in ((y, z, x), (z, x, y), (x, z, y), (y - z, x, y), (z, z, y)):
+        found += _called(every, *arguments)
     # The results in another order, some of them alone, and a slot that the body leaves out.
-    found += nodes.call([every[k] for k in (3, 0, 1)], y, z, x)
-    found += [nodes.call(every, z, y, x)[k] for k in (2, 1)]
-    found += nodes.call([UOp(Op.SUB, x, z)], y, x, z) + nodes.call([z, two, x], x, y, z)
+    found += _called([every[k] for k in (3, 0, 1)], y, z, x)
+    found += [_called(every, z, y, x)[k] for k in (2, 1)]
+    found += _called([x - z], y, x, z) + _called([z, two, x], x, y, z)
     # A body that differs in one number, one axis or one order.
-    found += nodes.call([UOp(Op.SUB, x, UOp(Op.MUL, y, three)), pair[1]], x, y)
-    found += [nodes.call([UOp(Op.SUB, UOp(Op.MAX, x, k), y)], y, x)[0] for k in (two, three)]
-    for other in (UOp(Op.SUB, x, UOp(Op.MUL, y, three)), UOp(Op.SUB, y, UOp(Op.MUL, x, two))):
-        found += nodes.call([other, nodes.flip(y, (False, True))], x, y)
-    found += [nodes.call([nodes.fold(Op.ADD, x, (axis,))], y)[0] for axis in range(2)]
+    found += _called([x - y * three, pair[1]], x, y)
+    found += [_called([x.maximum(k) - y], y, x)[0] for k in (two, three)]
+    for other in (x - y * three, y - x * two):
+        found += _called([other, y.flip(1)], x, y)
+    found += [_called([x.reduce(Op.ADD, axis)], y)[0] for axis in range(2)]
     for times in (2, 3):
         values = [x, y]
         for _ in range(times):
-            values = nodes.call(pair, *values)
-        found += [*values, *nodes.call(pair, *reversed(values))]
-    inner = nodes.call(pair, y, x)
+            values = _called(pair, *values)
+        found += [*values, *_called(pair, *reversed(values))]
+    inner = _called(pair, y, x)
     for outer in (
-        [UOp(Op.SUB, inner[0], x), inner[1]],
-        [*nodes.call(pair, UOp(Op.SUB, x, y), x), y],
-        nodes.call(nodes.call(pair, y, UOp(Op.MUL, x, y)), y, x),
+        [inner[0] - x, inner[1]],
+        [*_called(pair, x - y, x), y],
+        _called(_called(pair, y, x * y), y, x),
     ):
-        found += nodes.call(outer, x, y) + nodes.call(outer, z, x)
-    is_first = UOp(Op.WHERE, param(2, (n, n), dtypes.bool), x, y)
-    gate = param(3, (n, n), dtypes.bool)
-    found += nodes.call([is_first], x, z, gate) + nodes.call([is_first], z, x, UOp(Op.NOT, gate))
-    for t in (UOp(Op.SUB, x, y), UOp(Op.MUL, z, z)):
+        found += _called(outer, x, y) + _called(outer, z, x)
+    is_first = Tensor(param(2, (n, n), dtypes.bool)).where(x, y)
+    gate = Tensor(param(3, (n, n), dtypes.bool))
+    found += _called([is_first], x, z, gate) + _called([is_first], z, x, ~gate)
+    for t in (x - y, z * z):
         # The argument is used beside the result.
-        for one in (UOp(Op.MUL, x, two), nodes.flip(x, (True, False))):
-            found += [UOp(op, nodes.call([one], t)[0], t) for op in (Op.SUB, Op.MUL)]
+        for one in (x * two, x.flip(0)):
+            (result,) = _called([one], t)
+            found += [result - t, result * t]
     found += _alike(x, y, z)
-    heard = dict.fromkeys(filter(vocabulary.speaks, found))
+    heard = dict.fromkeys(filter(vocabulary.speaks, (t.uop for t in found)))
     return with_data(nodes.outputs(*heard), choices, draw_ordinary)
 
 
-def _alike(x: UOp, y: UOp, z: UOp) -> Iterator[UOp]:
+def _called(body: Iterable[Tensor], *arguments: Tensor) -> list[Tensor]:
+    return [*map(Tensor, nodes.call((t.uop for t in body), *(t.uop for t in arguments)))]
+
+
+def _alike(x: Tensor, y: Tensor, z: Tensor) -> Iterator[Tensor]:
     """Call bodies that differ in a shape, a dtype or a number, on parts and views of one value; and
     a body that returns what is absent, an argument twice, and a number.
     """
-    dtype, n, one = x.dtype, x.shape[0], const(1, x.dtype)
+    dtype, n, one = x.dtype, len(x), Tensor(1, x.dtype)
     narrow = dtypes.float16 if dtype.is_float else dtypes.int8
 
-    def called(u: UOp, v: UOp, number: int = 7) -> list[UOp]:
-        a, b = (param(slot, u.shape, u.dtype) for slot in range(2))
-        apart = UOp(Op.SUB, a, UOp(Op.MUL, b, const(number, u.dtype)))
-        return nodes.call([nodes.fold(Op.MAX, apart, (0,)), apart, nodes.flip_all(b)], u, v)
+    def called(u: Tensor, v: Tensor, number: int = 7) -> list[Tensor]:
+        a, b = (Tensor(param(slot, u.shape, u.dtype)) for slot in range(2))
+        apart = a - b * number
+        return _called([apart.reduce(Op.MAX, 0), apart, b.flip()], u, v)
 
     for shape in ((1, n), (n, 1), (1, 1), (0, n), (n - 1, n)):
-        yield from called(nodes.shrink(x, (0, 0), shape), nodes.shrink(y, (0, 0), shape))
+        yield from called(x.shrink_to(shape), y.shrink_to(shape))
     yield from (*called(x, y), *called(x, y, 5)[:2])
-    yield from called(nodes.cast(x, narrow), nodes.cast(y, narrow))[:2]
-    rows = [nodes.shrink(x, (k, 0), (n - 1, n)) for k in range(2)]
-    for u in (rows[0], nodes.flip(rows[0], (True, False))):
+    yield from called(x.cast(narrow), y.cast(narrow))[:2]
+    rows = [x.shrink((k, k + n - 1), (0, n)) for k in range(2)]
+    for u in (rows[0], rows[0].flip(0)):
         yield from (*called(u, rows[1])[:2], *called(rows[1], u)[1:])
-    a, b = (param(slot, x.shape, dtype) for slot in range(2))
-    edged = nodes.pad(nodes.shrink(a, (1, 0), (n - 1, n)), (0, 0), x.shape)
-    for u in (x, nodes.pad(rows[0], (1, 0), x.shape)):
-        found = nodes.call([edged, UOp(Op.SUB, edged, b), b, one, b], u, z)
-        yield from (nodes.fold(Op.ADD, UOp(Op.SUB, one, value), (0,)) for value in found[:2])
+    a, b = (Tensor(param(slot, x.shape, dtype)) for slot in range(2))
+    edged = a.shrink((1, n), (0, n)).pad((0, 1), (0, 0))
+    for u in (x, rows[0].pad((1, 0), (0, 0))):
+        found = _called([edged, edged - b, b, one, b], u, z)
+        yield from ((one - value).reduce(Op.ADD, 0) for value in found[:2])
         yield from found[2:]
 
 
@@ -260,13 +262,9 @@ def cuts(choices: Choices, values: Sequence[UOp]) -> list[UOp]:
     """Select nodes below some values to become the arguments of their FUNCTION."""
     # Constants go into bodies, and inputs are arguments anyway.
     stay = (Op.PARAM, Op.CONST, Op.TUPLE, Op.FUNCTION)
-    below = (u for u in toposort(values, _value_sources) if u.op not in stay)
-    made = [u for u in below if u.dtype.kind is not Kind.VOID]
+    reached = toposort(values, lambda u: outside_bodies(u) if u.op is Op.FUNCTION else u.data_src)
+    made = [u for u in reached if u.op not in stay and u.dtype.kind is not Kind.VOID]
     return choices.shuffled(made)[: choices.below(MOST_CUTS + 1)]
-
-
-def _value_sources(u: UOp) -> tuple[UOp, ...]:
-    return outside_bodies(u) if u.op is Op.FUNCTION else u.data_src
 
 
 def _like(u: UOp, pool: Sequence[UOp]) -> list[UOp]:

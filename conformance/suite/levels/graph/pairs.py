@@ -25,6 +25,7 @@ from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import DTypeArg, PadFill
 from uop.spec.dtype import INTS, VALUES, DType, Number, dtypes
+from uop.spec.frontend.tensor import Tensor
 from uop.spec.graph import slots_of
 from uop.spec.ops.names import CONVERSIONS, Op
 from uop.spec.registry import DECLARATIONS, Shape
@@ -259,10 +260,6 @@ def _fold_of_copies(slot: int, axes: tuple[int, ...], o: Operands, r: Op) -> UOp
     return nodes.fold(r, nodes.expand(o.input(slot), (SIDE, SIDE)), axes)
 
 
-def _fold_of_result(axes: tuple[int, ...], o: Operands, r: Op, g: Op) -> UOp:
-    return nodes.fold(r, o.home(o.two(g, o.input(SQUARE), None)), axes)
-
-
 FORMS: tuple[tuple[str, Callable[..., UOp]], ...] = (
     ("f", lambda o, f: o.two(f, o.x, o.x)),
     ("fg", lambda o, f, g: o.two(f, o.y, o.two(g, o.x, o.y))),
@@ -296,7 +293,8 @@ FORMS: tuple[tuple[str, Callable[..., UOp]], ...] = (
         ("r", partial(_fold_of_copies, slot, axes))
         for slot, axes in product((ONCE, ROW, COLUMN), ((0,), (0, 1)))
     ),
-    *(("rg", partial(_fold_of_result, axes)) for axes in ((0,), (0, 1))),
+    ("rg", lambda o, r, g: nodes.fold(r, o.home(o.two(g, o.input(SQUARE), None)), (0,))),
+    ("rg", lambda o, r, g: nodes.fold(r, o.home(o.two(g, o.input(SQUARE), None)), (0, 1))),
     *(("g", partial(_number, *row)) for row in product((0, 1), (True, False))),
     ("fg", _same_constant),
     ("n", _undone),
@@ -372,11 +370,11 @@ def data_for(root: UOp, choices: Choices) -> list[dict[int, Array]]:
 
     The first two inputs of a program are crossed.
     """
-    inputs = slots_of(root).items()
+    inputs, mixed = slots_of(root).items(), (values.draw_mixed, values.draw_ordinary)
     return [
         {k: fitting_data(u, root, choices, _crossed(k)) for k, u in inputs},
         {k: fitting_data(u, root, choices, values.draw_special) for k, u in inputs},
-        {k: fitting_data(u, root, choices, _mixed(u)) for k, u in inputs},
+        {k: fitting_data(u, root, choices, mixed[prod(u.shape) < FEW]) for k, u in inputs},
     ]
 
 
@@ -408,10 +406,6 @@ def _crossed(slot: int) -> values.Draw:
         return np.resize(values.crossed(dtype)[slot], n)
 
     return draw
-
-
-def _mixed(u: UOp) -> values.Draw:
-    return values.draw_ordinary if prod(u.shape) < FEW else values.draw_mixed
 
 
 def fitting_data(u: UOp, root: UOp, choices: Choices, draw: values.Draw) -> Array:
@@ -475,6 +469,9 @@ class Plan:
     def inputs(self, count: int, shape: Shape = (LENGTH,)) -> list[UOp]:
         return [param(slot, shape, self.dtype) for slot in range(count)]
 
+    def tensors(self, count: int, shape: Shape = (LENGTH,)) -> list[Tensor]:
+        return [*map(Tensor, self.inputs(count, shape))]
+
     def const(self, value: Number) -> UOp:
         return const(value, self.dtype)
 
@@ -487,7 +484,7 @@ class Plan:
         return self.of(*FOLDS) or FOLDS
 
 
-Results = Callable[[Plan], Iterable[UOp]]
+Results = Callable[[Plan], Iterable[UOp] | Iterable[Tensor]]
 Build = Callable[[Plan], Generated]
 Data = Callable[[UOp, Choices], list[dict[int, Array]]]
 """Draws batches for a program."""
@@ -514,7 +511,8 @@ class Kinds(list[Kind]):
 
         def decorated(results: Results) -> Results:
             def build(p: Plan) -> Generated:
-                root = nodes.outputs(*dict.fromkeys(filter(p.vocabulary.speaks, results(p))))
+                every = (u.uop if isinstance(u, Tensor) else u for u in results(p))
+                root = nodes.outputs(*dict.fromkeys(filter(p.vocabulary.speaks, every)))
                 return program(root, *(batch | p.given for batch in data(root, p.choices)))
 
             self.append(Kind(name, counts, on, build))

@@ -14,15 +14,8 @@ import numpy as np
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
-from uop.conformance.suite.levels.graph import steps
+from uop.conformance.suite.levels.graph import growth, steps
 from uop.conformance.suite.levels.graph.functions import outlined
-from uop.conformance.suite.levels.graph.growth import (
-    Growth,
-    GrowthStep,
-    is_long,
-    is_number,
-    on_candidate,
-)
 from uop.conformance.suite.levels.graph.random_graph import bases_in, on_data, rooted
 from uop.conformance.suite.levels.group import Generated, Group, group, program
 from uop.conformance.suite.levels.kernel import scalar
@@ -30,8 +23,7 @@ from uop.conformance.suite.levels.op.memory import MARKERS
 from uop.conformance.suite.levels.op.movement import VIEWS
 from uop.conformance.suite.values import draw_bits, draw_within, sample
 from uop.conformance.suite.vocabulary import Vocabulary
-from uop.interpreter.numeric.storage import Array
-from uop.spec.args import AxisType, DTypeArg, LanesArg, ReduceArg
+from uop.spec.args import AxisType, DTypeArg, LanesArg
 from uop.spec.dtype import DTYPES, INTS, DType, dtypes
 from uop.spec.ops.names import FLOOR_DIVISIONS, Op
 from uop.spec.properties.interval import full
@@ -50,7 +42,6 @@ LENGTH = 12
 OTHER, KEPT = 1, 2
 """The slots of what a copy also reads, and of what it stores to."""
 
-Counter = Callable[[int], UOp]
 Copy = Callable[[Choices, UOp], UOp]
 
 FLOATS = (dtypes.float32, dtypes.float64, dtypes.float16)
@@ -89,30 +80,30 @@ def groups_of_copies() -> Iterator[Group]:
     """
     counts = (0, 1, 8)
     for dtype in COPIED:
-        for op, copy in ops_that_copy().items():
+        for op, copy in COPIES.items():
             yield group("property", op, dtype, "handed-on", counts, _through_copy, copy, dtype)
-    for op, ranged in ((Op.PARAM, _variable), (Op.BIND, _bound)):
-        yield group("property", op, dtypes.index, "range", counts, ranged)
+    for op in (Op.PARAM, Op.BIND):
+        yield group("property", op, dtypes.index, "range", counts, _ranged, op)
 
 
 def _intervals(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Build narrow values, then ops on them until there are about ten nodes."""
     base = choices.weighted(bases_in(vocabulary))
-    growth = Growth(choices, base, (dtype,), vocabulary)
+    g = growth.Growth(choices, base, (dtype,), vocabulary)
     tries = STEPS if vocabulary.is_whole else STEPS_OF_PART
     with np.errstate(all="ignore"):
         for _ in range(2):
-            growth.add(narrow(growth, dtype))
+            g.add(narrow(g, dtype))
         for _ in range(tries):
-            if len(growth.live) >= 14:
+            if len(g.live) >= 14:
                 break
-            candidate = choices.weighted(TABLE)(growth)
+            candidate = choices.weighted(TABLE)(g)
             if candidate is not None and candidate.min_max != full(candidate.dtype):
-                growth.add_if_useful(candidate)
-    return on_data(growth, rooted(growth, choices))
+                g.add_if_useful(candidate)
+    return on_data(g, rooted(g, choices))
 
 
-def narrow(g: Growth, dtype: DType) -> UOp:
+def narrow(g: growth.Growth, dtype: DType) -> UOp:
     """Make inputs narrow: by MOD, by CAST from a smaller dtype, by WHERE between constants.
 
     An input stays as it is where the vocabulary has none of these.
@@ -135,12 +126,12 @@ def narrow(g: Growth, dtype: DType) -> UOp:
     return UOp(Op.WHERE, condition, _constant(g, dtype), _constant(g, dtype))
 
 
-def _constant(g: Growth, dtype: DType) -> UOp:
+def _constant(g: growth.Growth, dtype: DType) -> UOp:
     low = 0 if dtype.min == 0 else -LARGEST
     return const(g.choices.between(low, LARGEST), dtype)
 
 
-def _operand(g: Growth, u: UOp) -> UOp:
+def _operand(g: growth.Growth, u: UOp) -> UOp:
     """Return a constant, another narrow value, or a new one."""
     if g.choices.chance(40):
         return _constant(g, u.dtype)
@@ -148,31 +139,31 @@ def _operand(g: Growth, u: UOp) -> UOp:
     return narrow(g, u.dtype) if other is None else other
 
 
-def _is_integer(g: Growth, v: UOp) -> bool:
-    return is_number(g, v) and not v.dtype.is_float
+def _is_integer(g: growth.Growth, v: UOp) -> bool:
+    return growth.is_number(g, v) and not v.dtype.is_float
 
 
-@on_candidate(is_number)
-def arithmetic(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(growth.is_number)
+def arithmetic(g: growth.Growth, u: UOp) -> UOp | None:
     ops = g.vocabulary.of((Op.ADD, Op.SUB, Op.MUL, Op.MAX, Op.MIN))
     return UOp(g.choices.pick(ops), u, _operand(g, u)) if ops else None
 
 
-@on_candidate(_is_integer)
-def division(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(_is_integer)
+def division(g: growth.Growth, u: UOp) -> UOp | None:
     """Divide by a positive constant, which may exceed every dividend."""
     divisor = const(g.choices.between(1, 3 * LARGEST), u.dtype)
     return UOp(g.choices.pick(g.vocabulary.of(FLOOR_DIVISIONS) or FLOOR_DIVISIONS), u, divisor)
 
 
-@on_candidate(is_number)
-def sign(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(growth.is_number)
+def sign(g: growth.Growth, u: UOp) -> UOp | None:
     ops = Op.NEG, Op.TRUNC
     return UOp(g.choices.pick(g.vocabulary.of(ops) or ops), u)
 
 
-@on_candidate(_is_integer)
-def comparison(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(_is_integer)
+def comparison(g: growth.Growth, u: UOp) -> UOp | None:
     """Compare with a constant at or near a bound of the operand's interval."""
     if u.min_max is None:
         return None
@@ -184,8 +175,8 @@ def comparison(g: Growth, u: UOp) -> UOp | None:
     return UOp(Op.WHERE, compared, u, _constant(g, u.dtype))
 
 
-@on_candidate(is_number)
-def padded(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(growth.is_number)
+def padded(g: growth.Growth, u: UOp) -> UOp | None:
     """Pad with zeros, which join the interval."""
     if not u.shape:
         return None
@@ -193,13 +184,13 @@ def padded(g: Growth, u: UOp) -> UOp | None:
     return UOp(Op.ADD, shifted, _constant(g, u.dtype))
 
 
-@on_candidate(is_long)
-def largest(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(growth.is_long)
+def largest(g: growth.Growth, u: UOp) -> UOp | None:
     return nodes.fold(Op.MAX, u, (len(u.shape) - 1,))
 
 
-@on_candidate(_is_integer)
-def converted(g: Growth, u: UOp) -> UOp | None:
+@growth.on_candidate(_is_integer)
+def converted(g: growth.Growth, u: UOp) -> UOp | None:
     """Convert to a smaller dtype and back: what does not fit wraps."""
     smaller = [d for d in g.vocabulary.of_dtypes(SMALL) if d is not u.dtype]
     if not smaller:
@@ -207,7 +198,7 @@ def converted(g: Growth, u: UOp) -> UOp | None:
     return nodes.cast(nodes.cast(u, g.choices.pick(smaller)), u.dtype)
 
 
-TABLE: tuple[tuple[GrowthStep, int], ...] = (
+TABLE: tuple[tuple[growth.GrowthStep, int], ...] = (
     (arithmetic, 8),
     (division, 3),
     (comparison, 3),
@@ -220,32 +211,32 @@ TABLE: tuple[tuple[GrowthStep, int], ...] = (
 
 def _bits(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Combine the bits of narrow values with constants and with each other, and shift them."""
-    growth = Growth(choices, (choices.between(3, 9),), (dtype,), vocabulary)
+    g = growth.Growth(choices, (choices.between(3, 9),), (dtype,), vocabulary)
     results = []
     for op in (Op.AND, Op.OR, Op.XOR, Op.SHL, Op.SHR):
-        few = _remainder(growth, dtype)
+        few = _remainder(g, dtype)
         most = dtype.bits - 1 if op in (Op.SHL, Op.SHR) else LARGEST_MASK
         other = const(choices.between(0, most), dtype)
         if op not in (Op.SHL, Op.SHR) and choices.chance(30):
-            other = _remainder(growth, dtype)
+            other = _remainder(g, dtype)
         results.append(compared(choices, UOp(op, few, other)))
-    truths = [UOp(Op.NOT, compared_truth(choices, _remainder(growth, dtype))) for _ in range(3)]
-    return on_data(growth, nodes.outputs(*results, *truths))
+    truths = [UOp(Op.NOT, compared_truth(choices, _remainder(g, dtype))) for _ in range(3)]
+    return on_data(g, nodes.outputs(*results, *truths))
 
 
 def _roots(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Take roots of narrow values, and the bits of constants."""
     small = dtypes.uint8
-    growth = Growth(choices, (choices.between(3, 9),), (small,), vocabulary)
-    root = UOp(Op.SQRT, nodes.cast(_remainder(growth, small), dtype))
+    g = growth.Growth(choices, (choices.between(3, 9),), (small,), vocabulary)
+    root = UOp(Op.SQRT, nodes.cast(_remainder(g, small), dtype))
     bits = DTYPES[f"uint{dtype.bits}"]
     known = UOp(Op.BITCAST, const(float(choices.between(1, 40)), dtype), arg=DTypeArg(bits))
-    any_ = nodes.cast(growth.input(small, growth.base), bits)
+    any_ = nodes.cast(g.input(small, g.base), bits)
     results = [compared(choices, nodes.cast(root, dtypes.int32)), UOp(Op.CMPLT, any_, known)]
-    return on_data(growth, nodes.outputs(root, *results))
+    return on_data(g, nodes.outputs(root, *results))
 
 
-def _remainder(g: Growth, dtype: DType) -> UOp:
+def _remainder(g: growth.Growth, dtype: DType) -> UOp:
     """Return a value with a narrow interval."""
     return UOp(Op.MOD, g.input(dtype, g.base), const(g.choices.between(2, 40), dtype))
 
@@ -253,15 +244,16 @@ def _remainder(g: Growth, dtype: DType) -> UOp:
 def _loops(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
     """Build loops over the outputs, and folds over loops of their own; there are no work items."""
     scalars = scalar.Scalars(choices, dtype, vocabulary)
-    counters = _pair(choices, lambda n: scalar.loop(0, n), lambda n: scalar.loop(1, n))
+    counters = [scalar.loop(k, n) for k, n in enumerate(_counts(choices))]
     folded = [_folded(scalars, counters)] if choices.chance(50) else []
     return _kernel(scalars, counters, counters, folded)
 
 
 def _items(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
-    counters = _pair(
-        choices, lambda n: scalar.special("gidx0", n), lambda n: scalar.loop(1, n, AxisType.REDUCE)
-    )
+    """Build work items, and a loop over the outputs in each."""
+    items, *more = _counts(choices)
+    counters = [scalar.special("gidx0", items)]
+    counters += [scalar.loop(1, n, AxisType.REDUCE) for n in more]
     return _kernel(scalar.Scalars(choices, dtype, vocabulary), counters, counters[1:], [])
 
 
@@ -272,12 +264,12 @@ KERNELS = (
 """Each with the ops of its counters."""
 
 
-def _pair(choices: Choices, first: Counter, second: Counter) -> list[UOp]:
-    """Return one or two counters, which together count no more than MOST_ITEMS."""
+def _counts(choices: Choices) -> list[int]:
+    """Return how far one or two counters count, together no more than MOST_ITEMS."""
     n = choices.pick(COUNTS)
     if choices.chance(40):
-        return [first(n)]
-    return [first(n), second(choices.pick([m for m in COUNTS if m * n <= MOST_ITEMS]))]
+        return [n]
+    return [n, choices.pick([m for m in COUNTS if m * n <= MOST_ITEMS])]
 
 
 def _kernel(
@@ -328,8 +320,8 @@ def _folded(scalars: scalar.Scalars, counters: Sequence[UOp]) -> UOp:
     """Return the largest of some values, or their sum, over a loop of its own."""
     choices = scalars.choices
     inner = scalar.loop(9, choices.between(1, 5), AxisType.REDUCE)
-    arg = ReduceArg(choices.pick((Op.ADD, Op.MAX)))
-    return compared(choices, UOp(Op.REDUCE, _counted(scalars, [*counters, inner]), inner, arg=arg))
+    op = choices.pick((Op.ADD, Op.MAX))
+    return compared(choices, scalar.folded(op, _counted(scalars, [*counters, inner]), inner))
 
 
 def compared_truth(choices: Choices, u: UOp) -> UOp:
@@ -349,8 +341,8 @@ def _functions(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
 
     The comparisons are at the bounds inside the body.
     """
-    growth = Growth(choices, (choices.between(3, 9),), (dtype,), vocabulary)
-    body = [_narrow(growth, dtype) for _ in range(choices.between(1, 3))]
+    g = growth.Growth(choices, (choices.between(3, 9),), (dtype,), vocabulary)
+    body = [_narrow(g, dtype) for _ in range(choices.between(1, 3))]
     ends = [(int(u.min_max.min), int(u.min_max.max)) for u in body if u.min_max is not None]
     returned = outlined(choices, body, choices.between(1, 2))
     results = [
@@ -358,10 +350,10 @@ def _functions(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: in
         for u, pair in zip(returned, ends, strict=True)
     ]
     again = outlined(choices, results, 1) if choices.chance(50) else results
-    return on_data(growth, nodes.outputs(*again, *(compared(choices, u) for u in again)))
+    return on_data(g, nodes.outputs(*again, *(compared(choices, u) for u in again)))
 
 
-def _narrow(g: Growth, dtype: DType) -> UOp:
+def _narrow(g: growth.Growth, dtype: DType) -> UOp:
     """Return a remainder, which has a narrow interval, shifted, scaled or added to another."""
     first, second = _remainder(g, dtype), _remainder(g, dtype)
     op = g.choices.pick((Op.ADD, Op.MUL, Op.MAX, Op.SUB))
@@ -376,23 +368,6 @@ def _near_end(choices: Choices, u: UOp, end: int) -> UOp:
     return UOp(choices.pick((Op.CMPLT, Op.CMPNE)), u, const(near, u.dtype))
 
 
-def ops_that_copy() -> dict[Op, Copy]:
-    """Return, by op, how it copies a vector; the comparison may have to be inside."""
-    return {
-        **VIEWS,
-        **{op: partial(_alone, op) for op in (*MARKERS, Op.NOOP, Op.PRECAST, Op.LOAD)},
-        Op.INDEX: lambda choices, t: UOp(Op.INDEX, t, param(OTHER, (4,), dtypes.int32)),
-        Op.REPLICATED: lambda choices, t: nodes.replicated(nodes.copies(t, choices.between(1, 4))),
-        Op.AFTER: lambda choices, t: UOp(
-            Op.AFTER, t, nodes.store(nodes.buffer(KEPT, t.shape, t.dtype), t)
-        ),
-        Op.STAGE: _staged,
-        Op.UNROLL: _lanes,
-        Op.CONTRACT: _lanes,
-        Op.GETTUPLE: _unpacked,
-    }
-
-
 def _through_copy(copy: Copy, dtype: DType, choices: Choices, index: int) -> Generated:
     """Put a remainder, which has a narrow interval, through the op and compare it at a bound."""
     narrow = UOp(Op.MOD, param(0, (LENGTH,), dtype), const(choices.between(2, 100), dtype))
@@ -403,11 +378,6 @@ def _through_copy(copy: Copy, dtype: DType, choices: Choices, index: int) -> Gen
 
 def _alone(op: Op, choices: Choices, t: UOp) -> UOp:
     return UOp(op, t)
-
-
-def _staged(choices: Choices, t: UOp) -> UOp:
-    each = scalar.loop(0, LENGTH)
-    return UOp(Op.STAGE, UOp(Op.INDEX, t, each), each)
 
 
 def _lanes(choices: Choices, t: UOp) -> UOp:
@@ -421,28 +391,33 @@ def _unpacked(choices: Choices, t: UOp) -> UOp:
     return nodes.member(nodes.outputs(first, t, last), 1)
 
 
-def _range(choices: Choices) -> UOp:
+EACH = scalar.loop(0, LENGTH)
+COPIES: dict[Op, Copy] = {
+    **VIEWS,
+    **{op: partial(_alone, op) for op in (*MARKERS, Op.NOOP, Op.PRECAST, Op.LOAD)},
+    Op.INDEX: lambda choices, t: UOp(Op.INDEX, t, param(OTHER, (4,), dtypes.int32)),
+    Op.REPLICATED: lambda choices, t: nodes.replicated(nodes.copies(t, choices.between(1, 4))),
+    Op.AFTER: lambda choices, t: UOp(
+        Op.AFTER, t, nodes.store(nodes.buffer(KEPT, t.shape, t.dtype), t)
+    ),
+    Op.STAGE: lambda choices, t: UOp(Op.STAGE, UOp(Op.INDEX, t, EACH), EACH),
+    Op.UNROLL: _lanes,
+    Op.CONTRACT: _lanes,
+    Op.GETTUPLE: _unpacked,
+}
+"""How each op copies a vector; the comparison may have to be inside."""
+
+
+def _ranged(op: Op, choices: Choices, index: int) -> Generated:
+    """Build a variable whose value is data, or stands in the program: an end, or between them."""
     low = choices.between(-20, 20)
-    return variable(0, low, low + choices.between(1, 30))
-
-
-def _within(choices: Choices, size: UOp) -> Array:
-    assert size.min_max is not None
-    low, high = (int(end) for end in (size.min_max.min, size.min_max.max))
-    return sample(draw_within(low, high), dtypes.index, (), choices)
-
-
-def _variable(choices: Choices, index: int) -> Generated:
-    """Build a variable whose value is data: at one of the ends, or between them."""
-    size = _range(choices)
-    return program(compared(choices, size), [_within(choices, size)])
-
-
-def _bound(choices: Choices, index: int) -> Generated:
-    """Build a variable whose value stands in the program."""
-    size = _range(choices)
-    value = index_const(int(_within(choices, size)))
-    return program(compared(choices, UOp(Op.BIND, size, value)))
+    high = low + choices.between(1, 30)
+    size, draw = variable(0, low, high), draw_within(low, high)
+    if op is Op.PARAM:
+        root = compared(choices, size)
+        return program(root, [sample(draw, dtypes.index, (), choices)])
+    value = int(sample(draw, dtypes.index, (), choices))
+    return program(compared(choices, UOp(Op.BIND, size, index_const(value))))
 
 
 def _at_ends(choices: Choices, index: int) -> Generated:
@@ -456,10 +431,7 @@ def _at_ends(choices: Choices, index: int) -> Generated:
 
 NARROWED = (
     (
-        "functions",
-        RETURNED,
-        (1, 4, 60),
-        _functions,
+        *("functions", RETURNED, (1, 4, 60), _functions),
         (*steps.CALLED, Op.MOD, Op.ADD, Op.MUL, Op.MAX, Op.SUB),
     ),
     ("bits", RETURNED, (1, 3, 40), _bits, (Op.AND, Op.OR, Op.XOR, Op.NOT, Op.SHL, Op.SHR, Op.MOD)),

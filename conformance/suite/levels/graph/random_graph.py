@@ -284,7 +284,11 @@ def batches(growth: Growth, root: UOp) -> tuple[Batch, ...]:
     used = [slot for slot in sorted(slots_of(root)) if slot in growth.inputs]
     first, second = ({slot: growth.inputs[slot][k] for slot in used} for k in range(2))
     batch = _evaluated(first, root, growth.result(root))
-    if not _may_lack_meaning(root):
+    # Some graphs have a meaning on some inputs only: computed indices must fit.
+    if not any(
+        u.declaration.clauses or (u.dtype is dtypes.index and u.op not in (Op.CONST, Op.STACK))
+        for u in root.toposort()
+    ):
         return batch, Batch(second)
     other = _evaluated(second, root, result_on(root, second))
     return (batch,) if other.evaluated is None else (batch, other)
@@ -292,11 +296,3 @@ def batches(growth: Growth, root: UOp) -> tuple[Batch, ...]:
 
 def _evaluated(inputs: Mapping[int, Array], root: UOp, result: FullOutput | None) -> Batch:
     return Batch(inputs, None if result is None else Evaluated(root, result))
-
-
-def _may_lack_meaning(root: UOp) -> bool:
-    """Return whether a graph has a meaning on some inputs only: computed indices must fit."""
-    return any(
-        u.declaration.clauses or (u.dtype is dtypes.index and u.op not in (Op.CONST, Op.STACK))
-        for u in root.toposort()
-    )

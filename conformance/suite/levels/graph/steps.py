@@ -23,6 +23,7 @@ CALLED = (Op.FUNCTION, Op.GETTUPLE, Op.TUPLE)
 MEMORY = (Op.SINK, Op.STORE, Op.AFTER, Op.BUFFER)
 """What a program that writes buffers in an order is made of."""
 SMALL_DIVISOR = 100
+LONGEST_CHAIN = 4
 
 
 def folds(g: growth.Growth) -> tuple[Op, ...]:
@@ -137,7 +138,8 @@ def _bounds(source: DType, target: DType) -> tuple[int, int]:
 def reinterpret(g: growth.Growth, u: UOp) -> UOp | None:
     """Bitcast to a dtype of the same size; or to a smaller one, apply an op, and return."""
     kinds = g.vocabulary.of_dtypes(VALUES)
-    equal = [d for d in kinds if _has_bits(d, u.dtype.itemsize) and d is not u.dtype]
+    with_bits = (d for d in kinds if d.kind not in (Kind.BOOL, Kind.INDEX) and d is not u.dtype)
+    equal = [d for d in with_bits if d.itemsize == u.dtype.itemsize]
     smaller = [d for d in kinds if d.is_int and d.itemsize < u.dtype.itemsize]
     if not u.shape or not smaller or g.choices.chance(60):
         return nodes.bitcast(u, g.choices.pick(equal)) if equal else None
@@ -145,10 +147,6 @@ def reinterpret(g: growth.Growth, u: UOp) -> UOp | None:
     op = g.choices.pick((Op.XOR, Op.ADD, Op.AND))
     parts = nodes.bitcast(u, small)
     return nodes.bitcast(UOp(op, parts, const(g.choices.pick((1, 3, 85)), small)), u.dtype)
-
-
-def _has_bits(dtype: DType, itemsize: int) -> bool:
-    return dtype.itemsize == itemsize and dtype.kind not in (Kind.BOOL, Kind.INDEX)
 
 
 @growth.on_candidate(lambda g, v: bool(v.shape) and v.dtype is not dtypes.bool and not g.width(v))
@@ -340,9 +338,6 @@ VIEWS: tuple[tuple[Callable[[Choices, UOp], UOp], int, tuple[Op, ...]], ...] = (
 # Steps towards usual compiler bugs: absent elements, chains of dtypes, constants.
 
 
-LONGEST_CHAIN = 4
-
-
 @growth.on_candidate(lambda g, v: bool(v.shape) and not g.width(v))
 def absent(g: growth.Growth, u: UOp) -> UOp | None:
     """Build a PAD with absent elements, an op or two on it in any operand, and a consumer."""
@@ -354,7 +349,7 @@ def absent(g: growth.Growth, u: UOp) -> UOp | None:
     # What is cut out again holds elements that were absent, along every axis.
     start = tuple(0 if b else t - s for b, s, t in zip(before, u.shape, sizes, strict=True))
     # A fold of bools is the same everywhere, as a rule.
-    consumers = (_selected, _loaded, _stored) if value.dtype is dtypes.bool else CONSUMERS
+    consumers = CONSUMERS[1:] if value.dtype is dtypes.bool else CONSUMERS
     result = g.choices.pick(consumers)(g, value, padded)
     if result.shape == value.shape:
         return nodes.shrink(result, start, u.shape)
@@ -408,10 +403,6 @@ def _folded(g: growth.Growth, value: UOp, padded: UOp) -> UOp:
     return nodes.fold(op, value, (g.choices.below(len(value.shape)),))
 
 
-def _selected(g: growth.Growth, value: UOp, padded: UOp) -> UOp:
-    return UOp(Op.WHERE, _present(value, padded), value, g.input(value.dtype, value.shape))
-
-
 def _loaded(g: growth.Growth, value: UOp, padded: UOp) -> UOp:
     """Load under a gate, whose absent elements count as false."""
     other, alt = (g.input(padded.dtype, value.shape) for _ in range(2))
@@ -420,12 +411,15 @@ def _loaded(g: growth.Growth, value: UOp, padded: UOp) -> UOp:
     return UOp(Op.LOAD, value, g.input(value.dtype, value.shape), _present(value, padded))
 
 
-def _stored(g: growth.Growth, value: UOp, padded: UOp) -> UOp:
-    """Store into a buffer, which stays as it was at absent elements."""
-    return UOp(Op.LOAD, nodes.after(g.buffer(value.dtype, value.shape), value))
-
-
-CONSUMERS = (_folded, _selected, _loaded, _stored)
+CONSUMERS: tuple[Callable[[growth.Growth, UOp, UOp], UOp], ...] = (
+    _folded,
+    lambda g, value, padded: UOp(
+        Op.WHERE, _present(value, padded), value, g.input(value.dtype, value.shape)
+    ),
+    _loaded,
+    # A buffer stays as it was at absent elements.
+    lambda g, value, _: UOp(Op.LOAD, nodes.after(g.buffer(value.dtype, value.shape), value)),
+)
 
 
 def _present(value: UOp, padded: UOp) -> UOp:

@@ -8,6 +8,7 @@ runs on the same data must give the same bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -15,15 +16,9 @@ import numpy as np
 from uop.conformance.suite.case import Batch, Twin
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
+from uop.conformance.suite.levels.graph import random_graph
 from uop.conformance.suite.levels.graph.functions import outlined
 from uop.conformance.suite.levels.graph.growth import Growth
-from uop.conformance.suite.levels.graph.random_graph import (
-    Flavour,
-    batches,
-    flavours_in,
-    grown,
-    rooted,
-)
 from uop.conformance.suite.levels.graph.steps import CALLED
 from uop.conformance.suite.levels.group import Counts, Generated, Group, group
 from uop.conformance.suite.levels.op import elementwise
@@ -42,7 +37,7 @@ from uop.spec.uop import UOp
 
 Way = Callable[[Growth, UOp], UOp]
 """Gives a value a memory of its own."""
-Build = Callable[[DType, Flavour, Choices, int], Generated]
+Build = Callable[[DType, random_graph.Flavour, Choices, int], Generated]
 
 HOMES: dict[str, tuple[str, ...]] = {
     "narrow": ("int8", "uint16"),
@@ -61,7 +56,7 @@ MOST_LISTED = 8
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
-    for name, flavour in flavours_in(vocabulary, HOMES):
+    for name, flavour in random_graph.flavours_in(vocabulary, HOMES):
         for home in flavour.homes:
             for kind, build, (smoke, default, full), needs in KINDS:
                 # A smoke run takes each flavour once.
@@ -76,7 +71,9 @@ def groups(vocabulary: Vocabulary) -> Iterator[Group]:
                 yield group("twin", op, dtype, name, counts, _decomposed_op, *args_, needs=needs)
 
 
-def _split(way: Way, home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
+def _split(
+    way: Way, home: DType, flavour: random_graph.Flavour, choices: Choices, index: int
+) -> Generated:
     """Read each node, then all of them, from a memory of its own."""
     growth, root = _grown(home, flavour, choices)
     if way is stored and any(u.op is Op.BITCAST for u in outside(root)):
@@ -89,8 +86,13 @@ def _split(way: Way, home: DType, flavour: Flavour, choices: Choices, index: int
         Twin(f"with {u.op.name} in memory", replaced(root, {u: way(growth, u)}), data)
         for u in whole
     ]
+
+    def split_up(u: UOp, operands: list[UOp]) -> UOp:
+        rebuilt = over(u, operands)
+        return way(growth, rebuilt) if u in whole else rebuilt
+
     if len(whole) > 1:
-        together = _every(growth, root, way, set(whole))
+        together = rebuild(root, split_up, outside_bodies)
         twins.append(Twin("with every value in memory", together, data))
     return Generated(root, data, twins=tuple(twins))
 
@@ -110,16 +112,9 @@ def loaded(growth: Growth, u: UOp) -> UOp:
     return UOp(Op.LOAD, stored(growth, u))
 
 
-def _every(growth: Growth, root: UOp, way: Way, split: set[UOp]) -> UOp:
-
-    def split_up(u: UOp, operands: list[UOp]) -> UOp:
-        rebuilt = over(u, operands)
-        return way(growth, rebuilt) if u in split else rebuilt
-
-    return rebuild(root, split_up, outside_bodies)
-
-
-def _constants(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
+def _constants(
+    home: DType, flavour: random_graph.Flavour, choices: Choices, index: int
+) -> Generated:
     """Write each input in turn, then all of them, into the program as constants."""
     growth, root = _grown(home, flavour, choices)
     every = _twice(growth, root)
@@ -149,7 +144,9 @@ def _without(name: str, root: UOp, batch: Batch, literals: Mapping[UOp, UOp]) ->
     return Twin(name, replaced(root, literals), (left,))
 
 
-def _decomposed(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
+def _decomposed(
+    home: DType, flavour: random_graph.Flavour, choices: Choices, index: int
+) -> Generated:
     """Replace ops by their decompositions, unless a decomposition has a larger error."""
     growth, root = _grown(home, flavour, choices)
     twin = elementwise.decomposed(root, keeps=lambda u: isinstance(u.declaration.latitude, Ulp))
@@ -161,15 +158,13 @@ def _decomposed_op(op: Op, dtype: DType, choices: Choices, index: int) -> Genera
     dts = elementwise.operand_dtypes(DECLARATIONS[op], dtype)
     columns = elementwise.edge_columns(op, dts)
     n = len(columns[0])
-    root, ordinary = (
-        elementwise.on_inputs(op, dts, n),
-        elementwise.samples(op, draw_ordinary, dts, n, choices),
-    )
+    root = elementwise.on_inputs(op, dts, n)
+    ordinary = elementwise.samples(op, draw_ordinary, dts, n, choices)
     every = tuple(Batch(dict(enumerate(data))) for data in (columns, ordinary))
     return _twins(root, every, {"decomposed": elementwise.decomposed(root)})
 
 
-def _called(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
+def _called(home: DType, flavour: random_graph.Flavour, choices: Choices, index: int) -> Generated:
     """Build a graph and, as its twin, the same with parts that FUNCTIONs compute."""
     growth, _ = _grown(home, flavour, choices)
     root = nodes.outputs(*(inlined(u) for u in growth.outputs()))
@@ -181,15 +176,18 @@ def _called(home: DType, flavour: Flavour, choices: Choices, index: int) -> Gene
     return _twins(root, data, called)
 
 
-def _editions(home: DType, flavour: Flavour, choices: Choices, index: int) -> Generated:
+def _editions(
+    home: DType, flavour: random_graph.Flavour, choices: Choices, index: int
+) -> Generated:
     """Print a graph in each edition that can express all of it, and read it back.
 
     Roots are values only: an edition may know a buffer by its size, which makes outputs flat.
     """
     growth, _ = _grown(home, flavour, choices)
-    root = nodes.outputs(*growth.outputs())
-    read = ((edition, _read_back(root, edition)) for edition in EDITIONS)
-    twins = {f"in the words of {edition}": u for edition, u in read if u is not None}
+    root, twins = nodes.outputs(*growth.outputs()), dict[str, UOp]()
+    for edition in EDITIONS:
+        with suppress(UnsupportedError):
+            twins[f"in the words of {edition}"] = parse(print_program(root, edition), edition)
     return _twins(root, _twice(growth, root), twins)
 
 
@@ -197,21 +195,14 @@ def _twins(root: UOp, data: tuple[Batch, ...], twins: Mapping[str, UOp]) -> Gene
     return Generated(root, data, twins=tuple(Twin(name, u, data) for name, u in twins.items()))
 
 
-def _read_back(root: UOp, edition: str) -> UOp | None:
-    try:
-        return parse(print_program(root, edition), edition)
-    except UnsupportedError:
-        return None
-
-
-def _grown(home: DType, flavour: Flavour, choices: Choices) -> tuple[Growth, UOp]:
-    growth = grown(home, flavour, choices, BASES, (FEWEST_NODES, MOST_NODES))
-    return growth, rooted(growth, choices)
+def _grown(home: DType, flavour: random_graph.Flavour, choices: Choices) -> tuple[Growth, UOp]:
+    growth = random_graph.grown(home, flavour, choices, BASES, (FEWEST_NODES, MOST_NODES))
+    return growth, random_graph.rooted(growth, choices)
 
 
 def _twice(growth: Growth, root: UOp) -> tuple[Batch, ...]:
     """Return the batches of a graph with the first one repeated: it must give equal bits."""
-    data = batches(growth, root)
+    data = random_graph.batches(growth, root)
     return (*data, data[0])
 
 

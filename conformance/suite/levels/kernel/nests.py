@@ -14,25 +14,10 @@ from math import prod
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels.graph.steps import FOLDS
 from uop.conformance.suite.levels.group import Generated
-from uop.conformance.suite.levels.kernel.scalar import (
-    Memory,
-    at,
-    closed,
-    flat,
-    launch,
-    load,
-    loop,
-    modulo,
-    plus,
-    shared,
-    special,
-    times,
-    turned,
-    with_contents,
-)
+from uop.conformance.suite.levels.kernel import scalar
 from uop.conformance.suite.levels.nodes import store
 from uop.interpreter.kernel.schedule import bound
-from uop.spec.args import AxisType, RangeArg, ReduceArg, arg_of
+from uop.spec.args import AxisType, RangeArg, arg_of
 from uop.spec.dtype import DType
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, const, index_const
@@ -64,25 +49,17 @@ def effects(dtype: DType, choices: Choices, index: int) -> Generated:
     types = FORMS[0 if index < 2 else choices.below(len(FORMS))]
     nests = Nests(choices, dtype, types, skips=bool(index % 2))
     bounds = choices.shuffled((0, 0, 1, choices.between(2, 4)))
-    body = UOp(Op.GROUP, *(nests.nest(n, ()) for n in bounds))
-    closers = () if nests.item.op is Op.SPECIAL else (nests.item,)
-    root = launch(UOp(Op.SINK, closed(body, closers)), *nests.memories)
-    return with_contents(root, choices)
+    body = scalar.of_each(nests.item, [nests.nest(n, ()) for n in bounds])
+    return scalar.kernel(choices, [body], *nests.memories)
 
 
-@dataclass(frozen=True, slots=True)
-class LoopTypes:
-    """The axis type of the work items, or None for a SPECIAL, and those of the loops in each."""
-
-    items: AxisType | None
-    loops: tuple[AxisType, ...]
-
-
-FORMS = (
-    LoopTypes(None, (AxisType.REDUCE,)),
-    LoopTypes(AxisType.LOOP, (AxisType.LOOP,)),
-    LoopTypes(AxisType.GLOBAL, (AxisType.REDUCE, *EXPANDED)),
-    LoopTypes(AxisType.LOCAL, (AxisType.REDUCE, AxisType.LOOP)),
+LoopTypes = tuple[AxisType | None, tuple[AxisType, ...]]
+"""The axis type of the work items, or None for a SPECIAL, and those of the loops in each."""
+FORMS: tuple[LoopTypes, ...] = (
+    (None, (AxisType.REDUCE,)),
+    (AxisType.LOOP, (AxisType.LOOP,)),
+    (AxisType.GLOBAL, (AxisType.REDUCE, *EXPANDED)),
+    (AxisType.LOCAL, (AxisType.REDUCE, AxisType.LOOP)),
 )
 
 
@@ -95,19 +72,19 @@ class Nests:
     types: LoopTypes
     skips: bool
     item: UOp = field(init=False)
-    memories: tuple[Memory, ...] = field(init=False)
+    memories: tuple[scalar.Memory, ...] = field(init=False)
     used: int = 0
     loops: int = 1
 
     def __post_init__(self) -> None:
-        items, kind = self.choices.between(2, 4), self.types.items
-        self.item = special("gidx0", items) if kind is None else loop(0, items, kind)
+        items, (kind, _) = self.choices.between(2, 4), self.types
+        self.item = scalar.special("gidx0", items) if kind is None else scalar.loop(0, items, kind)
         sizes = (PLACES * items, READ)
-        self.memories = tuple(Memory(slot, n, self.dtype) for slot, n in enumerate(sizes))
+        self.memories = tuple(scalar.Memory(slot, n, self.dtype) for slot, n in enumerate(sizes))
 
     def nest(self, count: int, around: tuple[UOp, ...]) -> UOp:
         """Return a loop around two effects, and around another loop where there is none yet."""
-        counter = self._counter(count, self.choices.pick(self.types.loops))
+        counter = self._counter(count, self.choices.pick(self.types[1]))
         self.loops += 1
         loops = (*around, counter)
         group = [self.effect(loops) for _ in range(2)]
@@ -117,7 +94,7 @@ class Nests:
 
     def _counter(self, count: int, kind: AxisType) -> UOp:
         """Return a loop, of no iteration in some of the items."""
-        counter = loop(self.loops, count, kind)
+        counter = scalar.loop(self.loops, count, kind)
         if not self.skips or kind in EXPANDED or self.choices.chance(50):
             return counter
         some = UOp(Op.CMPLT, self.item, index_const(self.choices.between(1, 2)))
@@ -128,25 +105,25 @@ class Nests:
         """Store a number, an element, or one more than there was; some stores have a gate."""
         place = self._place([r for r in loops if arg_of(r, RangeArg).axis_type in EXPANDED])
         target, source = (memory.param for memory in self.memories)
-        element = load(source, turned((self.item, *loops), READ, self.choices))
-        before = load(UOp(Op.AFTER, target, *loops), place)
+        element = scalar.load(source, scalar.turned((self.item, *loops), READ, self.choices))
+        before = scalar.load(UOp(Op.AFTER, target, *loops), place)
         number = const(self.choices.between(1, 9), self.dtype)
         value = self.choices.pick((number, element, UOp(Op.ADD, before, number)))
         gates: tuple[UOp, ...] = ()
         if self.choices.chance(30):
             counter = self.choices.pick((self.item, *loops))
             gates = (UOp(Op.CMPLT, counter, index_const(self.choices.between(1, 2))),)
-        return store(at(target, place), value, *gates)
+        return store(scalar.at(target, place), value, *gates)
 
     def _place(self, at_once: Sequence[UOp]) -> UOp:
         """Return a place that no other effect has, one for each iteration that runs at once."""
         place = index_const(self.used)
         below = 1
         for r in at_once:
-            place = UOp(Op.ADD, place, times(r, below))
+            place = UOp(Op.ADD, place, scalar.times(r, below))
             below *= max(bound(r), 1)
         self.used += below
-        return UOp(Op.ADD, times(self.item, PLACES), place)
+        return UOp(Op.ADD, scalar.times(self.item, PLACES), place)
 
 
 def folds(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -157,51 +134,51 @@ def folds(dtype: DType, choices: Choices, index: int) -> Generated:
     outputs, unrolled = ((AxisType.GLOBAL, AxisType.UNROLL), (AxisType.LOOP, AxisType.REDUCE))[
         index % 2
     ]
-    around = [loop(k, choices.between(2, 3), outputs) for k in range(2)]
+    around = [scalar.loop(k, choices.between(2, 3), outputs) for k in range(2)]
     values = []
     for k, op in enumerate(FOLDS):
         kinds = [AxisType.REDUCE] * 4
         kinds[(0, 2, 3)[k]] = unrolled
         loops = [
-            loop(2 + j, choices.between(5, 7) if kind is AxisType.UNROLL else 2, kind)
+            scalar.loop(2 + j, choices.between(5, 7) if kind is AxisType.UNROLL else 2, kind)
             for j, kind in enumerate(kinds)
         ]
         outer, inner = loops[:2], loops[2:]
-        deep = _fold(op, _element(dtype, (*around, *outer, *inner), choices), inner, choices)
+        element = _element(dtype, (*around, *outer, *inner), choices)
+        deep = scalar.folded(op, element, *choices.shuffled(inner))
         element = _element(dtype, (*around, *outer), choices)
         other = UOp(choices.pick((Op.ADD, Op.MUL)), deep, element)
-        values.append(_fold(choices.pick((Op.ADD, Op.MAX)), other, outer, choices))
+        fold = choices.pick((Op.ADD, Op.MAX))
+        values.append(scalar.folded(fold, other, *choices.shuffled(outer)))
     return _kernels(dtype, values, around, choices)
 
 
 def triangles(dtype: DType, choices: Choices, index: int) -> Generated:
     """Fold in each iteration as many elements as its number says, which may be none."""
-    n, source = choices.between(3, 6), Memory(1, READ, dtype)
-    i, target, stores = loop(0, n), Memory(0, 2 * n, dtype), []
+    n, source = choices.between(3, 6), scalar.Memory(1, READ, dtype)
+    i, target, stores = scalar.loop(0, n), scalar.Memory(0, 2 * n, dtype), []
     for k, op in enumerate(choices.shuffled(FOLDS)[:2]):
-        count = choices.pick((i, UOp(Op.ADD, i, index_const(k)), UOp(Op.SUB, index_const(n), i)))
+        count = choices.pick((i, scalar.plus(i, k), UOp(Op.SUB, index_const(n), i)))
         j = UOp(Op.RANGE, count, arg=RangeArg(k + 1, AxisType.REDUCE))
         element = source.load(UOp(Op.ADD, i, j))
-        folded = UOp(Op.REDUCE, element, j, arg=ReduceArg(op, ()))
-        stores.append(target.store(UOp(Op.ADD, i, index_const(n * k)), folded))
-    body = UOp(Op.SINK, closed(UOp(Op.GROUP, *stores), (i,)))
-    return with_contents(launch(body, target, source), choices)
+        stores.append(target.store(scalar.plus(i, n * k), scalar.folded(op, element, j)))
+    return scalar.kernel(choices, [scalar.of_each(i, stores)], target, source)
 
 
 def masked(dtype: DType, choices: Choices, index: int) -> Generated:
     """Fold the elements before each one, after it, and all others, by a mask: as scans do."""
     n = choices.between(3, 6)
-    i, target, source = loop(0, n), Memory(0, n * len(MASKS), dtype), Memory(1, n, dtype)
-    effects = []
+    i, source, folds = scalar.loop(0, n), scalar.Memory(1, n, dtype), []
     for k, (op, added, is_first) in enumerate(MASKS):
-        j = loop(1 + k, n, AxisType.REDUCE)
+        j = scalar.loop(1 + k, n, AxisType.REDUCE)
         first, second = (i, j) if is_first else (j, i)
-        mask = UOp(op, first, plus(second, added) if added else second)
+        mask = UOp(op, first, scalar.plus(second, added) if added else second)
         value = UOp(Op.WHERE, mask, source.load(j), const(choices.below(2), dtype))
-        folded = UOp(Op.REDUCE, value, j, arg=ReduceArg(choices.pick(FOLDS), ()))
-        effects.append(target.store(plus(times(i, len(MASKS)), k), folded))
-    body = UOp(Op.SINK, closed(UOp(Op.GROUP, *effects), (i,)))
-    return with_contents(launch(body, target, source), choices)
+        folds.append(scalar.folded(choices.pick(FOLDS), value, j))
+    target = scalar.Memory(0, n * len(MASKS), dtype)
+    return scalar.kernel(
+        choices, [scalar.of_each(i, target.side_by_side(i, folds))], target, source
+    )
 
 
 def terms(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -212,16 +189,16 @@ def terms(dtype: DType, choices: Choices, index: int) -> Generated:
     calls = []
     for k, (outer, inner, op, term) in enumerate(TERMS):
         kind = (AxisType.LOOP, AxisType.GLOBAL)[(k + index) % 2]
-        around = [loop(n, choices.between(2, 3), kind) for n in range(outer)]
-        loops = [loop(2 + n, choices.pick(ODD), AxisType.REDUCE) for n in range(inner)]
+        around = [scalar.loop(n, choices.between(2, 3), kind) for n in range(outer)]
+        loops = [scalar.loop(2 + n, choices.pick(ODD), AxisType.REDUCE) for n in range(inner)]
         sizes = [prod(map(bound, some)) for some in (around, [*around, *loops], loops)]
-        target, a, b = (Memory(n, size, dtype) for n, size in enumerate(sizes))
-        operands = a.load(flat((*around, *loops))), b.load(flat(loops))
-        folded = UOp(Op.REDUCE, term(*operands), *loops, arg=ReduceArg(op))
-        body = UOp(Op.SINK, closed(target.store(flat(around), folded), around))
-        memories = (Memory(3 * k + n, size, dtype) for n, size in enumerate(sizes))
+        target, a, b = (scalar.Memory(n, size, dtype) for n, size in enumerate(sizes))
+        value = term(a.load(scalar.flat((*around, *loops))), b.load(scalar.flat(loops)))
+        store_fold = target.store(scalar.flat(around), scalar.folded(op, value, *loops))
+        body = UOp(Op.SINK, scalar.closed(store_fold, around))
+        memories = (scalar.Memory(3 * k + n, size, dtype) for n, size in enumerate(sizes))
         calls.append(UOp(Op.CALL, body, *(m.argument for m in memories)))
-    return with_contents(UOp(Op.SINK, *calls), choices)
+    return scalar.with_contents(UOp(Op.SINK, *calls), choices)
 
 
 TERMS: tuple[tuple[int, int, Op, Callable[[UOp, UOp], UOp]], ...] = (
@@ -240,22 +217,18 @@ TERMS: tuple[tuple[int, int, Op, Callable[[UOp, UOp], UOp]], ...] = (
 def shared_folds(dtype: DType, choices: Choices, index: int) -> Generated:
     """Let work items share folds, several folds in a workgroup."""
     kinds = (AxisType.GLOBAL, AxisType.LOCAL, AxisType.LOCAL)
-    around = [loop(k, choices.between(2, 3), kind) for k, kind in enumerate(kinds)]
-    shared = loop(3, choices.between(2, 4), AxisType.GROUP_REDUCE)
-    own = loop(4, choices.between(2, 5), AxisType.REDUCE)
+    around = [scalar.loop(k, choices.between(2, 3), kind) for k, kind in enumerate(kinds)]
+    together = scalar.loop(3, choices.between(2, 4), AxisType.GROUP_REDUCE)
+    own = scalar.loop(4, choices.between(2, 5), AxisType.REDUCE)
     values = []
-    for op, inner in ((Op.ADD, [shared]), (Op.MAX, [shared, own]), (Op.MUL, [shared, own])):
+    for op, inner in ((Op.ADD, [together]), (Op.MAX, [together, own]), (Op.MUL, [together, own])):
         term = _element(dtype, (*around, *inner), choices)
-        values.append(_fold(op, term, inner, choices))
+        values.append(scalar.folded(op, term, *choices.shuffled(inner)))
     return _kernels(dtype, values, around, choices)
 
 
-def _fold(op: Op, value: UOp, loops: Sequence[UOp], choices: Choices) -> UOp:
-    return UOp(Op.REDUCE, value, *choices.shuffled(loops), arg=ReduceArg(op))
-
-
 def _element(dtype: DType, counters: Sequence[UOp], choices: Choices) -> UOp:
-    return Memory(1, READ, dtype).load(turned(counters, READ, choices))
+    return scalar.Memory(1, READ, dtype).load(scalar.turned(counters, READ, choices))
 
 
 def _kernels(
@@ -263,14 +236,14 @@ def _kernels(
 ) -> Generated:
     """Return a program with a kernel for each value, which stores it in a buffer of its own."""
     count = prod(map(bound, around))
-    place = Memory(0, count, dtype).at(flat(around))
-    bodies = [UOp(Op.SINK, closed(store(place, value), around)) for value in values]
-    source = Memory(len(values), READ, dtype).argument
+    place = scalar.Memory(0, count, dtype).at(scalar.flat(around))
+    bodies = [UOp(Op.SINK, scalar.closed(store(place, value), around)) for value in values]
+    source = scalar.Memory(len(values), READ, dtype).argument
     calls = (
-        UOp(Op.CALL, body, Memory(slot, count, dtype).argument, source)
+        UOp(Op.CALL, body, scalar.Memory(slot, count, dtype).argument, source)
         for slot, body in enumerate(bodies)
     )
-    return with_contents(UOp(Op.SINK, *calls), choices)
+    return scalar.with_contents(UOp(Op.SINK, *calls), choices)
 
 
 def _op(choices: Choices) -> Op:
@@ -278,37 +251,31 @@ def _op(choices: Choices) -> Op:
 
 
 def carried(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Run loops whose iterations read what others write, by one PARAM or by two of one buffer."""
+    """Run loops whose iterations read what others write, by one PARAM or by two of one buffer.
+
+    They store a new value, that or what they read, or that under a gate.
+    """
     effects, arguments = [], []
-    for id, form in enumerate(choices.shuffled((_step, _step, _chosen, _chosen, _gated))):
+    for id, way in enumerate(choices.shuffled(("whole", "whole", "chosen", "chosen", "gated"))):
         n = choices.between(4, 12)
-        written, source = (Memory(3 * id + k, n + DISTANCE, dtype) for k in (0, 1))
-        again = Memory(3 * id + 2, written.count, dtype)
-        i = loop(id, n)
+        written, source = (scalar.Memory(3 * id + k, n + DISTANCE, dtype) for k in (0, 1))
+        again = scalar.Memory(3 * id + 2, written.count, dtype)
+        i = scalar.loop(id, n)
         here, there = choices.shuffled(range(DISTANCE + 1))[:2]
         # Every second loop reads the buffer that it writes through a PARAM of its own.
-        read = (again if id % 2 else written).load(plus(i, there))
-        new = UOp(_op(choices), read, source.load(plus(i, choices.below(DISTANCE))))
-        effects.append(UOp(Op.END, form(written.at(plus(i, here)), new, read, i), i))
+        read = (again if id % 2 else written).load(scalar.plus(i, there))
+        new = UOp(_op(choices), read, source.load(scalar.plus(i, choices.below(DISTANCE))))
+        value = UOp(Op.WHERE, _every_second(i), new, read) if way == "chosen" else new
+        gate = [_every_second(i)] if way == "gated" else []
+        effects.append(UOp(Op.END, written.store(scalar.plus(i, here), value, *gate), i))
         arguments += [written.argument, source.argument, written.argument]
-    return with_contents(UOp(Op.SINK, UOp(Op.CALL, UOp(Op.SINK, *effects), *arguments)), choices)
-
-
-def _step(place: UOp, new: UOp, read: UOp, i: UOp) -> UOp:
-    return store(place, new)
-
-
-def _chosen(place: UOp, new: UOp, read: UOp, i: UOp) -> UOp:
-    """Store the new value or what stands at the other place."""
-    return store(place, UOp(Op.WHERE, _every_second(i), new, read))
-
-
-def _gated(place: UOp, new: UOp, read: UOp, i: UOp) -> UOp:
-    return store(place, new, _every_second(i))
+    return scalar.with_contents(
+        UOp(Op.SINK, UOp(Op.CALL, UOp(Op.SINK, *effects), *arguments)), choices
+    )
 
 
 def _every_second(i: UOp) -> UOp:
-    return UOp(Op.CMPNE, modulo(i, 2), index_const(0))
+    return UOp(Op.CMPNE, scalar.modulo(i, 2), index_const(0))
 
 
 def totals(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -316,16 +283,16 @@ def totals(dtype: DType, choices: Choices, index: int) -> Generated:
     n, effects, memories = choices.between(3, 9), [], []
     for k in range(4):
         total, steps, source = (
-            Memory(3 * k + m, count, dtype) for m, count in enumerate((2, n, n))
+            scalar.Memory(3 * k + m, count, dtype) for m, count in enumerate((2, n, n))
         )
-        i, place = loop(k, n), index_const(choices.below(2))
-        held = load(UOp(Op.AFTER, total.param, i), place)
+        i, place = scalar.loop(k, n), index_const(choices.below(2))
+        held = scalar.load(UOp(Op.AFTER, total.param, i), place)
         new = UOp(_op(choices), held, source.load(i))
         gate = (_every_second(i),) if k == 3 else ()
         stores = (total.store(place, new, *gate), steps.store(i, held))
         effects.append(UOp(Op.END, UOp(Op.GROUP, *stores), i))
         memories += [total, steps, source]
-    return with_contents(launch(UOp(Op.SINK, *effects), *memories), choices)
+    return scalar.kernel(choices, effects, *memories)
 
 
 def overwritten(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -333,14 +300,18 @@ def overwritten(dtype: DType, choices: Choices, index: int) -> Generated:
     rows, columns = choices.between(2, 5), choices.between(2, 5)
     effects, memories = [], []
     for k in range(4):
-        i, j = loop(2 * k, rows), loop(2 * k + 1, columns)
-        places = (UOp(Op.ADD, i, j), UOp(Op.ADD, times(j, 2), i), modulo(flat((i, j)), rows))
-        written = Memory(2 * k, rows + 2 * columns, dtype)
-        source = Memory(2 * k + 1, rows * columns, dtype)
-        effect = written.store(choices.pick(places), source.load(flat((i, j))))
-        effects.append(closed(effect, (i, j)))
+        i, j = scalar.loop(2 * k, rows), scalar.loop(2 * k + 1, columns)
+        places = (
+            UOp(Op.ADD, i, j),
+            UOp(Op.ADD, scalar.times(j, 2), i),
+            scalar.modulo(scalar.flat((i, j)), rows),
+        )
+        written = scalar.Memory(2 * k, rows + 2 * columns, dtype)
+        source = scalar.Memory(2 * k + 1, rows * columns, dtype)
+        effect = written.store(choices.pick(places), source.load(scalar.flat((i, j))))
+        effects.append(scalar.closed(effect, (i, j)))
         memories += [written, source]
-    return with_contents(launch(UOp(Op.SINK, *effects), *memories), choices)
+    return scalar.kernel(choices, effects, *memories)
 
 
 def neighbours(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -350,39 +321,38 @@ def neighbours(dtype: DType, choices: Choices, index: int) -> Generated:
     What is read goes through a chain of ops, each of which rounds.
     """
     items, count = choices.between(3, 8), 3
-    item = special("lidx0", items)
-    target, source = Memory(0, items * count, dtype), Memory(1, items * count, dtype)
-    memories = [shared(2 + k, items, dtype) for k in range(count)]
-    own = [source.load(plus(times(item, count), k)) for k in range(count)]
-    stored = [store(at(m, item), value) for m, value in zip(memories, own, strict=True)]
+    item = scalar.special("lidx0", items)
+    target, source = scalar.Memory(0, items * count, dtype), scalar.Memory(1, items * count, dtype)
+    memories = [scalar.shared(2 + k, items, dtype) for k in range(count)]
+    own = [source.load(scalar.plus(scalar.times(item, count), k)) for k in range(count)]
+    stored = [store(scalar.at(m, item), value) for m, value in zip(memories, own, strict=True)]
     barriers = [UOp(Op.BARRIER, one) for one in stored]
     if index % 2:
         barriers = [UOp(Op.BARRIER, UOp(Op.GROUP, *stored))] * count
-    stores = []
+    values = []
     for k, (memory, barrier) in enumerate(zip(memories, barriers, strict=True)):
         distance = choices.between(1, items - 1)
-        turned = UOp(Op.SUB, index_const(items - 1), item)
-        place = choices.pick((modulo(plus(item, distance), items), turned))
-        value = load(UOp(Op.AFTER, memory, barrier), place)
+        mirrored = UOp(Op.SUB, index_const(items - 1), item)
+        place = choices.pick((scalar.modulo(scalar.plus(item, distance), items), mirrored))
+        value = scalar.load(UOp(Op.AFTER, memory, barrier), place)
         for op in (_op(choices) for _ in range(2 * k)):
             value = UOp(op, value, choices.pick((value, own[k], const(3, dtype))))
-        stores.append(target.store(plus(times(item, count), k), value))
-    return with_contents(launch(UOp(Op.SINK, *stores), target, source), choices)
+        values.append(value)
+    return scalar.kernel(choices, target.side_by_side(item, values), target, source)
 
 
 def led(dtype: DType, choices: Choices, index: int) -> Generated:
     """Let one item, or a few, store to LOCAL memories, and every item read them after a barrier."""
     items = choices.between(3, 8)
-    item = special("lidx0", items)
+    item = scalar.special("lidx0", items)
     leaders = (1, choices.between(1, items - 1), items - 1)
-    target, source = Memory(0, items * len(leaders), dtype), Memory(1, items, dtype)
-    own, stores = source.load(item), []
+    target, source = scalar.Memory(0, items * len(leaders), dtype), scalar.Memory(1, items, dtype)
+    own, values = source.load(item), []
     for k, few in enumerate(leaders):
-        memory = shared(2 + k, few, dtype)
+        memory = scalar.shared(2 + k, few, dtype)
         place = choices.pick((item, UOp(Op.SUB, index_const(items - 1), item)))
-        stored = store(at(memory, place), own, UOp(Op.CMPLT, place, index_const(few)))
+        stored = store(scalar.at(memory, place), own, UOp(Op.CMPLT, place, index_const(few)))
         written = UOp(Op.AFTER, memory, UOp(Op.BARRIER, stored))
-        value = load(written, modulo(plus(item, choices.below(items)), few))
-        result = target.at(plus(times(item, len(leaders)), k))
-        stores.append(store(result, UOp(_op(choices), value, own)))
-    return with_contents(launch(UOp(Op.SINK, *stores), target, source), choices)
+        value = scalar.load(written, scalar.modulo(scalar.plus(item, choices.below(items)), few))
+        values.append(UOp(_op(choices), value, own))
+    return scalar.kernel(choices, target.side_by_side(item, values), target, source)

@@ -14,14 +14,7 @@ from uop.conformance.suite.levels.group import Generated, program, with_data
 from uop.conformance.suite.values import draw_mixed, draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.interpreter.kernel.schedule import bound
-from uop.spec.args import (
-    AddrSpace,
-    AxisType,
-    BufferArg,
-    ParamArg,
-    RangeArg,
-    SpecialArg,
-)
+from uop.spec import args
 from uop.spec.dtype import DType, dtypes
 from uop.spec.graph import slots_of, toposort
 from uop.spec.ops.names import Op
@@ -109,7 +102,7 @@ class Memory:
     @property
     def param(self) -> UOp:
         """Return the PARAM inside a kernel."""
-        arg = ParamArg(self.slot, self.dtype, None, AddrSpace.GLOBAL)
+        arg = args.ParamArg(self.slot, self.dtype, None, args.AddrSpace.GLOBAL)
         return UOp(Op.PARAM, nodes.dims((self.count,)), arg=arg)
 
     def at(self, i: UOp) -> UOp:
@@ -120,6 +113,11 @@ class Memory:
 
     def store(self, i: UOp, value: UOp, *gate: UOp) -> UOp:
         return nodes.store(self.at(i), value, *gate)
+
+    def side_by_side(self, i: UOp, values: Sequence[UOp]) -> list[UOp]:
+        """Store all values of each iteration of a loop, or of each item."""
+        first = times(i, len(values))
+        return [self.store(plus(first, k), value) for k, value in enumerate(values)]
 
     @property
     def argument(self) -> UOp:
@@ -154,20 +152,24 @@ class Number:
 
 
 def register(slot: int, count: int, dtype: DType) -> UOp:
-    return UOp(Op.BUFFER, nodes.dims((count,)), arg=BufferArg(slot, dtype, None, AddrSpace.REG))
+    return UOp(
+        Op.BUFFER, nodes.dims((count,)), arg=args.BufferArg(slot, dtype, None, args.AddrSpace.REG)
+    )
 
 
 def shared(slot: int, count: int, dtype: DType) -> UOp:
     """Return LOCAL memory, which the items of a group have together."""
-    return UOp(Op.BUFFER, nodes.dims((count,)), arg=BufferArg(slot, dtype, None, AddrSpace.LOCAL))
+    return UOp(
+        Op.BUFFER, nodes.dims((count,)), arg=args.BufferArg(slot, dtype, None, args.AddrSpace.LOCAL)
+    )
 
 
-def loop(id: int, count: int, kind: AxisType = AxisType.LOOP) -> UOp:
-    return UOp(Op.RANGE, index_const(count), arg=RangeArg(id, kind))
+def loop(id: int, count: int, kind: args.AxisType = args.AxisType.LOOP) -> UOp:
+    return UOp(Op.RANGE, index_const(count), arg=args.RangeArg(id, kind))
 
 
 def special(name: str, count: int) -> UOp:
-    return UOp(Op.SPECIAL, index_const(count), arg=SpecialArg(name))
+    return UOp(Op.SPECIAL, index_const(count), arg=args.SpecialArg(name))
 
 
 def at(memory: UOp, i: UOp) -> UOp:
@@ -217,6 +219,11 @@ def turned(counters: Iterable[UOp], count: int, choices: Choices) -> UOp:
     return modulo(total, count)
 
 
+def folded(op: Op, value: UOp, *loops: UOp) -> UOp:
+    """Fold a value over loops."""
+    return UOp(Op.REDUCE, value, *loops, arg=args.ReduceArg(op))
+
+
 def closed(effect: UOp, loops: Sequence[UOp]) -> UOp:
     """Put an effect inside loops, the last of which is the innermost."""
     for r in reversed(loops):
@@ -224,9 +231,19 @@ def closed(effect: UOp, loops: Sequence[UOp]) -> UOp:
     return effect
 
 
+def of_each(i: UOp, effects: Iterable[UOp]) -> UOp:
+    """Return the effects of each iteration of a loop, or of each item."""
+    return closed(UOp(Op.GROUP, *effects), (i,) if i.op is Op.RANGE else ())
+
+
 def launch(body: UOp, *memories: Memory) -> UOp:
     """Return a program of one kernel."""
     return UOp(Op.SINK, UOp(Op.CALL, body, *(m.argument for m in memories)))
+
+
+def kernel(choices: Choices, effects: Iterable[UOp], *memories: Memory) -> Generated:
+    """Return a program of one kernel with these effects, in no order, and with contents."""
+    return with_contents(launch(UOp(Op.SINK, *effects), *memories), choices)
 
 
 def with_contents(root: UOp, choices: Choices) -> Generated:

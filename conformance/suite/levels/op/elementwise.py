@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from math import inf
 
 import numpy as np
@@ -110,12 +110,10 @@ def samples(op: Op, draw: values.Draw, dts: DTypes, n: int, choices: Choices) ->
 
 def _edges(op: Op, dts: DTypes, choices: Choices, index: int) -> Generated:
     """Use all combinations of special values, then as many mixed and ordinary ones."""
-    edges = edge_columns(op, dts) if index == 0 else all_edge_columns(op, dts)
+    edges = _combined(op, dts, values.specials) if index else edge_columns(op, dts)
     n = len(edges[0])
-    batches = [
-        edges,
-        *(samples(op, d, dts, n, choices) for d in (values.draw_mixed, values.draw_ordinary)),
-    ]
+    draws = (values.draw_mixed, values.draw_ordinary)
+    batches = [edges, *(samples(op, draw, dts, n, choices) for draw in draws)]
     if op in values.SECOND and dts[0].is_float:
         batches.append([np.resize(c, n) for c in values.close_to_bounds(op, dts[0])])
     if DECLARATIONS[op].is_division:
@@ -135,18 +133,17 @@ def _multiples(dividends: Array, divisors: Array) -> list[Array]:
 
 def edge_columns(op: Op, dts: DTypes) -> list[Array]:
     """Return every combination of special values: of the sharpest ones for several operands."""
-    if DECLARATIONS[op].is_shift:
-        return values.products(values.sharpest(dts[0], 8), shift_counts(dts))
-    if len(dts) == 1:
-        return [values.specials(dts[0])]
-    return products(op, *(values.sharpest(d, 8 if len(dts) == 2 else 2) for d in dts))
+    most = (None, 8, 2)[len(dts) - 1]
+    return _combined(op, dts, partial(values.sharpest, most=most))
 
 
-def all_edge_columns(op: Op, dts: DTypes) -> list[Array]:
-    """Return every pair or triple of special values."""
+def _combined(op: Op, dts: DTypes, column: Callable[[DType], Array]) -> list[Array]:
+    """Return every combination of some values of each dtype."""
     if DECLARATIONS[op].is_shift:
-        return values.products(values.specials(dts[0]), shift_counts(dts))
-    return products(op, *map(values.specials, dts))
+        # Every count that has a meaning, and the first that has none.
+        counts = [k for k in range(dts[0].bits + 1) if k <= dts[1].max]
+        return values.products(column(dts[0]), np.array(counts, np_dtype(dts[1])))
+    return products(op, *map(column, dts))
 
 
 def products(op: Op, *columns: Array) -> list[Array]:
@@ -157,12 +154,6 @@ def products(op: Op, *columns: Array) -> list[Array]:
     if DECLARATIONS[op].is_division:
         columns = (columns[0], columns[1][columns[1] != 0])
     return values.products(*columns)
-
-
-def shift_counts(dts: DTypes) -> Array:
-    """Return every count that has a meaning, and the first that has none."""
-    width, count = dts[0].bits, dts[1]
-    return np.array([k for k in range(width + 1) if k <= count.max], np_dtype(count))
 
 
 def guarded(op: Op, dts: DTypes, columns: list[Array]) -> list[Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import count, product
 
 from uop.conformance.suite import values
@@ -10,14 +11,7 @@ from uop.conformance.suite.choices import Choices, words
 from uop.conformance.suite.levels import nodes
 from uop.conformance.suite.levels.group import Generated, Group, copying, group, program, with_data
 from uop.conformance.suite.levels.kernel.scalar import Memory
-from uop.conformance.suite.levels.op.movement import (
-    VIEWS,
-    random_flip,
-    random_pad,
-    random_permute,
-    random_reshape,
-    random_shrink,
-)
+from uop.conformance.suite.levels.op import movement
 from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, draw_special, sample
 from uop.interpreter.numeric.storage import Array
 from uop.spec.args import AxisType, BinaryArg, PadFill, PtrAddArg, RangeArg, Unit
@@ -28,7 +22,12 @@ from uop.spec.uop import UOp, index_const, param
 
 SHAPES: tuple[Shape, ...] = ((3, 4), (7,), (), (2, 3, 2), (0, 3), (1027,))
 FEW_SHAPES: tuple[Shape, ...] = ((3, 4), (7,), (2, 3, 2))
-TARGETS = (random_shrink, random_permute, random_reshape, random_flip)
+TARGETS = (
+    movement.random_shrink,
+    movement.random_permute,
+    movement.random_reshape,
+    movement.random_flip,
+)
 """The views through which a STORE reaches its buffer."""
 STAGED = tuple(DTYPES[name] for name in ("int32", "float32", "uint8"))
 MARKERS = tuple(op for op, d in DECLARATIONS.items() if d.section == "marker")
@@ -66,7 +65,9 @@ def _edges_first(dtype: DType, choices: Choices, index: int) -> Array:
 
 def _marker(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
     data = _edges_first(dtype, choices, index)
-    return program(UOp(op, UOp(op, random_flip(choices, param(0, data.shape, dtype)))), [data])
+    return program(
+        UOp(op, UOp(op, movement.random_flip(choices, param(0, data.shape, dtype)))), [data]
+    )
 
 
 def _bits(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -77,7 +78,7 @@ def _bits(dtype: DType, choices: Choices, index: int) -> Generated:
     # A byte other than 0 and 1 is no bool.
     if index % 2 == 0 or dtype is dtypes.bool:
         return program(UOp(Op.LOAD, nodes.flip_all(location)), [data])
-    part = random_shrink(choices, location)
+    part = movement.random_shrink(choices, location)
     value = _data(to, part.shape, choices)
     return program(UOp(Op.SINK, nodes.store(part, param(1, part.shape, to))), [data, value])
 
@@ -107,7 +108,7 @@ def _buffer(dtype: DType, choices: Choices, index: int) -> Generated:
     """Read old contents whole, and through two views."""
     shape = _shape(choices, index)
     source = nodes.buffer(0, shape, dtype)
-    views = list(VIEWS.values())
+    views = list(movement.VIEWS.values())
     view = choices.pick(views)(choices, choices.pick(views)(choices, source))
     root = nodes.outputs(UOp(Op.CONTIGUOUS, source), UOp(Op.CONTIGUOUS, view))
     return program(root, [_data(dtype, shape, choices)])
@@ -137,7 +138,7 @@ def _store_view(dtype: DType, choices: Choices, index: int) -> Generated:
 def _store_absent(dtype: DType, choices: Choices, index: int) -> Generated:
     """Store a value whose absent elements leave the buffer as it was."""
     shape = choices.pick(FEW_SHAPES)
-    value = random_pad(choices, param(0, shape, dtype), PadFill.INVALID)
+    value = movement.random_pad(choices, param(0, shape, dtype), PadFill.INVALID)
     root = UOp(Op.SINK, nodes.store(nodes.buffer(1, value.shape, dtype), value))
     return program(root, [_data(dtype, s, choices) for s in (shape, value.shape)])
 
@@ -146,11 +147,11 @@ def _after(dtype: DType, choices: Choices, index: int) -> Generated:
     """Write, then write over a part, then read: the order decides."""
     shape = choices.pick(FEW_SHAPES)
     first = nodes.after(nodes.buffer(1, shape, dtype), param(0, shape, dtype))
-    part = random_shrink(choices, first)
+    part = movement.random_shrink(choices, first)
     second = UOp(Op.AFTER, first, nodes.store(part, param(2, part.shape, dtype)))
     data = [_data(dtype, s, choices) for s in (shape, shape, part.shape)]
     if index % 2:
-        second = nodes.store(nodes.buffer(3, shape, dtype), random_flip(choices, second))
+        second = nodes.store(nodes.buffer(3, shape, dtype), movement.random_flip(choices, second))
     return program(UOp(Op.SINK, second), data)
 
 
@@ -178,22 +179,14 @@ def _read_modify_write(dtype: DType, choices: Choices, index: int) -> Generated:
     return with_data(UOp(Op.SINK, nodes.store(target, value)), choices, draw_ordinary)
 
 
-def _group(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Run two effects in no order, on two buffers."""
+def _effects(op: Op, dtype: DType, choices: Choices, index: int) -> Generated:
+    """Run two effects: of a GROUP in no order; of a SINK the second reads what the first wrote."""
     shape = _shape(choices, index)
-    value = param(0, shape, dtype)
-    first = nodes.store(nodes.buffer(1, shape, dtype), value)
-    second = nodes.store(nodes.buffer(2, shape, dtype), random_flip(choices, value))
-    return program(UOp(Op.SINK, UOp(Op.GROUP, first, second)), [_data(dtype, shape, choices)])
-
-
-def _sink(dtype: DType, choices: Choices, index: int) -> Generated:
-    """Run several effects, one of which reads what another has written."""
-    shape = _shape(choices, index)
-    one, two = nodes.buffer(1, shape, dtype), nodes.buffer(2, shape, dtype)
-    first = nodes.store(one, param(0, shape, dtype))
-    second = nodes.store(two, random_flip(choices, UOp(Op.AFTER, one, first)))
-    return program(UOp(Op.SINK, first, second), [_data(dtype, shape, choices)])
+    value, (one, two) = param(0, shape, dtype), (nodes.buffer(k, shape, dtype) for k in (1, 2))
+    first = nodes.store(one, value)
+    read = value if op is Op.GROUP else UOp(Op.AFTER, one, first)
+    root = UOp(op, first, nodes.store(two, movement.random_flip(choices, read)))
+    return program(root if op is Op.SINK else UOp(Op.SINK, root), [_data(dtype, shape, choices)])
 
 
 def _staged(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -232,8 +225,8 @@ KINDS = (
     (Op.STORE, "absent", (0, 1, 3), _store_absent),
     (Op.STORE, "in-place", (1, 1, 4), _read_modify_write),
     (Op.AFTER, "chain", (1, 1, 6), _after),
-    (Op.GROUP, "two", (1, 1, 3), _group),
-    (Op.SINK, "several", (1, 1, 3), _sink),
+    (Op.GROUP, "two", (1, 1, 3), partial(_effects, Op.GROUP)),
+    (Op.SINK, "several", (1, 1, 3), partial(_effects, Op.SINK)),
     (Op.PTRADD, "offsets", (1, 1, 3), _pointers),
 )
 
@@ -248,9 +241,9 @@ def _two_inputs(dtype: DType, shape: Shape) -> tuple[UOp, UOp]:
 def _body(choices: Choices, dtype: DType, shape: Shape) -> list[UOp]:
     """Return values over two PARAMs: one is used twice, one is only moved."""
     a, b = _two_inputs(dtype, shape)
-    larger = UOp(Op.MAX, a, random_flip(choices, b))
-    picked = UOp(Op.WHERE, UOp(Op.CMPLT, a, b), random_flip(choices, b), larger)
-    return [larger, picked, random_reshape(choices, b)]
+    larger = UOp(Op.MAX, a, movement.random_flip(choices, b))
+    picked = UOp(Op.WHERE, UOp(Op.CMPLT, a, b), movement.random_flip(choices, b), larger)
+    return [larger, picked, movement.random_reshape(choices, b)]
 
 
 def _function(dtype: DType, choices: Choices, index: int) -> Generated:
@@ -268,7 +261,7 @@ def _nested(dtype: DType, choices: Choices, index: int) -> Generated:
     inner = _body(choices, dtype, shape)
     a, b = _two_inputs(dtype, shape)
     outer = (UOp(Op.MAX, nodes.call(inner, b, a)[0], b), a)
-    root = nodes.outputs(*nodes.call(outer, random_flip(choices, a), b))
+    root = nodes.outputs(*nodes.call(outer, movement.random_flip(choices, a), b))
     return with_data(root, choices, draw_ordinary)
 
 
@@ -277,8 +270,8 @@ def _tuple(dtype: DType, choices: Choices, index: int) -> Generated:
     shape: Shape = choices.pick(((3, 4), (5,), (2, 65)))
     a = param(0, shape, dtype)
     empty = nodes.shrink(a, (0,) * len(shape), (0, *shape[1:]))
-    moved = random_permute(choices, a)
-    root = nodes.outputs(a, random_flip(choices, a), moved, empty, moved)
+    moved = movement.random_permute(choices, a)
+    root = nodes.outputs(a, movement.random_flip(choices, a), moved, empty, moved)
     return with_data(root, choices, draw_bits)
 
 
@@ -286,7 +279,7 @@ def _gettuple(dtype: DType, choices: Choices, index: int) -> Generated:
     """Select a member of a TUPLE that no function returns."""
     shape: Shape = choices.pick(((3, 4), (5,)))
     a, b = _two_inputs(dtype, shape)
-    packed = nodes.outputs(random_flip(choices, b), a)
+    packed = nodes.outputs(movement.random_flip(choices, b), a)
     root = UOp(Op.STACK, nodes.member(packed, 1), nodes.member(packed, 0))
     return with_data(root, choices, draw_ordinary)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from math import prod
 
 from uop.conformance.suite import values
@@ -135,11 +136,10 @@ def _view(view: View, dtype: DType, choices: Choices, index: int) -> Generated:
     root = param(0, shape, dtype)
     for _ in range(1 + 2 * (index % 2)):
         root = view(choices, root)
-    edges = (
-        values.sample(values.draw_special, dtype, shape, choices)
-        if index
-        else special.repeat(3).reshape(shape)
-    )
+    if index:
+        edges = values.sample(values.draw_special, dtype, shape, choices)
+    else:
+        edges = special.repeat(3).reshape(shape)
     return program(root, [edges], [values.sample(values.draw_bits, dtype, shape, choices)])
 
 
@@ -213,10 +213,8 @@ def _lists(dtype: DType, choices: Choices, index: int) -> Generated:
     """Index by numbers of which some follow each other."""
     t, start = param(0, (9,), dtype), choices.below(5)
     orders = ((0, 1, 3), (0, 1, 2, 4), (0, 1, 0), (0, 2, 3), (0, 2, 4), (2, 1, 0), (1, 2, 3))
-    lists = [nodes.dims([start + k for k in order]) for order in orders]
-    return with_data(
-        nodes.outputs(*(UOp(Op.INDEX, t, numbers) for numbers in lists)), choices, values.draw_bits
-    )
+    found = (UOp(Op.INDEX, t, nodes.dims(start + k for k in order)) for order in orders)
+    return with_data(nodes.outputs(*found), choices, values.draw_bits)
 
 
 def _variable(slot: int, value: int) -> UOp:
@@ -228,9 +226,7 @@ def _folded(dtype: DType, choices: Choices, index: int) -> Generated:
     size = UOp(Op.STACK, _variable(8, choices.between(3, MOST - 1)))
     t = UOp(Op.SHRINK, param(0, (MOST,), dtype), nodes.dims((0,)), size)
     root = nodes.outputs(*(nodes.fold(op, t, (0,)) for op in (Op.ADD, Op.MUL, Op.MAX, Op.MIN)))
-    data = values.sample(values.draw_within(1, 3), dtypes.int32, MOST, choices).astype(
-        np_dtype(dtype)
-    )
+    data = values.sample(values.draw_within(1, 3), dtype, MOST, choices)
     signs = (1, -1) if dtype.is_signed or dtype.is_float else (1,)
     return program(root, *([data * np_dtype(dtype).type(sign)] for sign in signs))
 
@@ -248,11 +244,8 @@ def _symbolic(dtype: DType, choices: Choices, index: int) -> Generated:
     row = nodes.shrink(t, (0, 0), (1, 3))
     many = UOp(Op.EXPAND, row, UOp(Op.STACK, size, three))
     other = UOp(Op.WHERE, UOp(Op.CMPNE, part, many), part, many)
-    results = [
-        nodes.fold(op, value, (0,))
-        for value in (part, wide, many, other)
-        for op in (Op.ADD, Op.MAX)
-    ]
+    each = product((part, wide, many, other), (Op.ADD, Op.MAX))
+    results = (nodes.fold(op, value, (0,)) for value, op in each)
     return with_data(nodes.outputs(*results), choices, values.draw_positive)
 
 
@@ -321,14 +314,11 @@ def _index_data(dtype: DType, choices: Choices, index: int) -> Generated:
     far = []
     for slot, narrow in enumerate(NARROW, 2):
         longest = int(narrow.max) + 1
-        far.append(UOp(Op.INDEX, _at_the_end(table, longest), param(slot, (k,), narrow)))
+        before = (longest - n, *(0,) * (len(shape) - 1))
+        long = nodes.pad(table, before, (longest, *shape[1:]), PadFill.ZERO)
+        far.append(UOp(Op.INDEX, long, param(slot, (k,), narrow)))
         data.append(values.sample(values.draw_within(longest - n, longest - 1), narrow, k, choices))
     return program(nodes.outputs(UOp(Op.INDEX, table, at), *far), data)
-
-
-def _at_the_end(t: UOp, longest: int) -> UOp:
-    before = (longest - t.shape[0], *(0,) * (len(t.shape) - 1))
-    return nodes.pad(t, before, (longest, *t.shape[1:]), PadFill.ZERO)
 
 
 def _stack(dtype: DType, choices: Choices, index: int) -> Generated:

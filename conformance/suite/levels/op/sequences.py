@@ -18,8 +18,9 @@ from uop.conformance.suite.levels.group import Generated, Group, group, program,
 from uop.conformance.suite.values import draw_bits, draw_mixed, draw_ordinary, sample
 from uop.spec.args import PadFill
 from uop.spec.dtype import FLOATS, INTS, DType, dtypes
+from uop.spec.frontend.tensor import Tensor
 from uop.spec.ops.names import Op
-from uop.spec.uop import UOp, const, param
+from uop.spec.uop import UOp, param
 
 SIDE = 3
 CUBE = (SIDE, SIDE, SIDE)
@@ -47,11 +48,6 @@ def groups() -> Iterator[Group]:
     for dtype in INTS:
         if dtype.bits < max(d.bits for d in INTS):
             yield group("op", Op.CAST, dtype, "widened", (1, 2, 6), _widened, dtype)
-
-
-def _permuted(choices: Choices, t: UOp, which: int) -> UOp:
-    """Turn all axes, then exchange two: in the other order that gives something else."""
-    return nodes.permute(t, choices.pick((CYCLES, SWAPS)[which]))
 
 
 def _flipped(choices: Choices, t: UOp, which: int) -> UOp:
@@ -90,7 +86,8 @@ def _reshaped(choices: Choices, t: UOp, which: int) -> UOp:
 
 
 TURNS: dict[Op, Turn] = {
-    Op.PERMUTE: _permuted,
+    # All axes turn, then two are exchanged: in the other order that gives something else.
+    Op.PERMUTE: lambda choices, t, which: nodes.permute(t, choices.pick((CYCLES, SWAPS)[which])),
     Op.FLIP: _flipped,
     Op.SHRINK: _cut,
     Op.PAD: _padded,
@@ -146,47 +143,28 @@ CYCLIC: dict[Op, Callable[[DType, Choices, int], Generated]] = {
 def _undone(dtype: DType, choices: Choices, index: int) -> Generated:
     """Apply what would be nothing on real numbers: special values show that it is not."""
     special = values.specials(dtype)
-    x, y = (param(k, special.shape, dtype) for k in range(2))
-    results = [
-        UOp(Op.LOG2, UOp(Op.EXP2, x)),
-        UOp(Op.EXP2, UOp(Op.LOG2, x)),
-        UOp(Op.SQRT, UOp(Op.MUL, x, x)),
-        UOp(Op.RECIP, UOp(Op.RECIP, x)),
-        UOp(Op.DIV, UOp(Op.MUL, x, y), y),
-        UOp(Op.MUL, UOp(Op.DIV, x, y), y),
-        UOp(Op.SUB, UOp(Op.ADD, x, y), y),
-        UOp(Op.SUB, x, UOp(Op.TRUNC, x)),
-    ]
+    x, y = (Tensor(param(k, special.shape, dtype)) for k in range(2))
+    results = [x.exp2().log2(), x.log2().exp2(), (x * x).sqrt(), x.recip().recip()]
+    results += [x * y / y, x / y * y, x + y - y, x - x.trunc()]
     batches = [
         [data, np.roll(data, choices.between(1, len(data) - 1))]
         for data in (special, sample(draw_mixed, dtype, len(special), choices))
     ]
-    return program(nodes.outputs(*results), *batches)
+    return program(nodes.outputs(*(t.uop for t in results)), *batches)
 
 
 def _widened(dtype: DType, choices: Choices, index: int) -> Generated:
     """Compute on integers made wider, where the narrow ones would lose bits, sign or order."""
     wider = [d for d in INTS if d.bits > dtype.bits]
     n = len(values.specials(dtype))
-    x, y = (param(k, (n,), dtype) for k in range(2))
+    x, y = (Tensor(param(k, (n,), dtype)) for k in range(2))
     results = []
     for target in choices.shuffled(wider)[:2]:
-        a, b = nodes.cast(x, target), nodes.cast(y, target)
-        count = choices.between(1, dtype.bits - 1)
-        small = const(choices.between(2, 9), target)
-        results += [
-            UOp(Op.SHL, a, const(count, target)),
-            UOp(Op.SHR, a, const(count, target)),
-            UOp(Op.MUL, a, small),
-            UOp(Op.ADD, a, b),
-            UOp(Op.SUB, a, b),
-            UOp(Op.CMPLT, a, b),
-            UOp(Op.MAX, a, b),
-            UOp(Op.IDIV, a, small),
-            UOp(Op.MOD, a, small),
-            nodes.cast(nodes.cast(UOp(Op.NEG, x), target), choices.pick(INTS)),
-        ]
+        a, b = x.cast(target), y.cast(target)
+        count, small = choices.between(1, dtype.bits - 1), choices.between(2, 9)
+        results += [a << count, a >> count, a * small, a + b, a - b, a < b, a.maximum(b)]
+        results += [a // small, a % small, (-x).cast(target).cast(choices.pick(INTS))]
     special = values.specials(dtype)
     edges = [special, np.roll(special, choices.between(1, n - 1))]
     mixed = [sample(draw_mixed, dtype, n, choices) for _ in edges]
-    return program(nodes.outputs(*results), edges, mixed)
+    return program(nodes.outputs(*(t.uop for t in results)), edges, mixed)

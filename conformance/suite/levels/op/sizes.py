@@ -56,21 +56,19 @@ LARGE: tuple[Shape, ...] = ((1 << 20,), (1 << 10, 1 << 10), ((1 << 18) + 1, 3), 
 def groups() -> Iterator[Group]:
     for op, (dtype, few) in LAUNCHED.items():
         counts = (few, few + 2, len(GRIDS))
-        yield group("op", op, dtype, LAUNCHES, counts, _launched, KINDS[op][0], few, dtype)
+        yield group("op", op, dtype, LAUNCHES, counts, _shaped, GRIDS, KINDS[op][0], few, dtype)
     for k, dtype in enumerate(VALUES):
         for op, (build, usual) in KINDS.items():
             counts = (0, FEW, len(SIZES))
             yield group("op", op, dtype, "sizes", counts, _at_size, build, FEW * k, dtype)
             if op is not Op.REDUCE or not dtype.is_float or dtype.bits >= 32:
                 counts = (0, int(usual is dtype), len(LARGE))
-                large = group("op", op, dtype, "large", counts, _large, build, k, dtype)
-                yield replace(large, shared=True)
+                args = (LARGE, build, k, dtype)
+                yield replace(group("op", op, dtype, "large", counts, _shaped, *args), shared=True)
         for op, build in RANKED.items():
             if op is not Op.BITCAST or dtype.kind is not Kind.INDEX:
-                counts, first = (1, 1, 3 * MOST_AXES), ORDER.index(dtype)
-                yield copying(
-                    group("op", op, dtype, "ranks", counts, _at_rank, build, first, dtype)
-                )
+                counts, ranked = (1, 1, 3 * MOST_AXES), (build, ORDER.index(dtype), dtype)
+                yield copying(group("op", op, dtype, "ranks", counts, _at_rank, *ranked))
 
 
 Build = Callable[[DType, Shape, Choices], Generated]
@@ -96,12 +94,10 @@ def shape_of_rank(choices: Choices, number: int) -> Shape:
     return tuple(choices.shuffled(LENGTHS)[: number % (MOST_AXES + 1)])
 
 
-def _launched(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Generated:
-    return build(dtype, GRIDS[(first + index) % len(GRIDS)], choices)
-
-
-def _large(build: Build, first: int, dtype: DType, choices: Choices, index: int) -> Generated:
-    return build(dtype, LARGE[(first + index) % len(LARGE)], choices)
+def _shaped(
+    shapes: tuple[Shape, ...], build: Build, first: int, dtype: DType, choices: Choices, index: int
+) -> Generated:
+    return build(dtype, shapes[(first + index) % len(shapes)], choices)
 
 
 def _added(dtype: DType, shape: Shape, choices: Choices) -> Generated:
@@ -123,13 +119,8 @@ def _folded(dtype: DType, shape: Shape, choices: Choices) -> Generated:
 
 def _moved(dtype: DType, shape: Shape, choices: Choices) -> Generated:
     t = param(0, shape, dtype)
-    root = nodes.outputs(
-        *(
-            move(choices, t)
-            for move in (movement.random_permute, movement.random_flip, movement.random_slice)
-        )
-    )
-    return with_data(root, choices, draw_bits)
+    moved = (movement.VIEWS[op](choices, t) for op in (Op.PERMUTE, Op.FLIP, Op.SLICE))
+    return with_data(nodes.outputs(*moved), choices, draw_bits)
 
 
 def _stored(dtype: DType, shape: Shape, choices: Choices) -> Generated:
@@ -167,11 +158,6 @@ def _of_input(result: Result, dtype: DType, shape: Shape, choices: Choices) -> G
     return program(root, [sample(draw_mixed, dtype, slots_of(root)[0].shape, choices)])
 
 
-def _expanded(choices: Choices, shape: Shape, input: Input) -> UOp:
-    """Expand about every second axis from size 1."""
-    return nodes.expand(input(tuple(1 if choices.chance(50) else s for s in shape)), shape)
-
-
 def _shrunk(choices: Choices, shape: Shape, input: Input) -> UOp:
     offset = [choices.below(2) for _ in shape]
     return nodes.shrink(input(tuple(s + 1 for s in shape)), offset, shape)
@@ -182,14 +168,6 @@ def _padded(choices: Choices, shape: Shape, input: Input) -> UOp:
     return nodes.pad(
         input(inner), movement.random_offset(choices, inner, shape), shape, PadFill.ZERO
     )
-
-
-def _folded_once(choices: Choices, shape: Shape, input: Input) -> UOp:
-    return nodes.fold(Op.MAX, input(shape), (choices.below(len(shape)),) if shape else ())
-
-
-def _replicated(choices: Choices, shape: Shape, input: Input) -> UOp:
-    return nodes.replicated(nodes.expand(input((1, *shape[1:])), (3, *shape[1:])))
 
 
 def _cast(choices: Choices, shape: Shape, input: Input) -> UOp:
@@ -203,16 +181,6 @@ def _bitcast(choices: Choices, shape: Shape, input: Input) -> UOp:
     value = input(shape)
     bits = next(d for d in UINTS if d.itemsize == value.dtype.itemsize)
     return nodes.bitcast(nodes.bitcast(value, bits), value.dtype)
-
-
-def _called(choices: Choices, shape: Shape, input: Input) -> UOp:
-    value = input(shape)
-    return nodes.call([param(0, shape, value.dtype)], value)[0]
-
-
-def _after(choices: Choices, shape: Shape, input: Input) -> UOp:
-    value = input(shape)
-    return nodes.after(nodes.buffer(1, shape, value.dtype), value)
 
 
 def _same(op: Op, choices: Choices, shape: Shape, input: Input) -> UOp:
@@ -234,17 +202,26 @@ RESULTS: dict[Op, Result] = {
     Op.RESHAPE: lambda choices, shape, input: nodes.reshape(
         input(tuple(choices.shuffled(shape))), shape
     ),
-    Op.EXPAND: _expanded,
+    # About every second axis has size 1.
+    Op.EXPAND: lambda choices, shape, input: nodes.expand(
+        input(tuple(1 if choices.chance(50) else s for s in shape)), shape
+    ),
     Op.SHRINK: _shrunk,
     Op.PAD: _padded,
     Op.FLIP: lambda choices, shape, input: movement.random_flip(choices, input(shape)),
     Op.PERMUTE: lambda choices, shape, input: movement.random_permute(choices, input(shape)),
-    Op.REDUCE: _folded_once,
-    Op.REPLICATED: _replicated,
+    Op.REDUCE: lambda choices, shape, input: nodes.fold(
+        Op.MAX, input(shape), (choices.below(len(shape)),) if shape else ()
+    ),
+    Op.REPLICATED: lambda choices, shape, input: nodes.replicated(
+        nodes.expand(input((1, *shape[1:])), (3, *shape[1:]))
+    ),
     Op.CAST: _cast,
     Op.BITCAST: _bitcast,
-    Op.GETTUPLE: _called,
-    Op.AFTER: _after,
+    Op.GETTUPLE: lambda choices, shape, input: nodes.call([input(shape)], input(shape))[0],
+    Op.AFTER: lambda choices, shape, input: nodes.after(
+        nodes.buffer(1, shape, input(()).dtype), input(shape)
+    ),
     **{op: partial(_same, op) for op in (Op.LOAD, *MARKERS)},
 }
 RANKED: dict[Op, Build] = {

@@ -6,20 +6,21 @@ A backend that moves a write, or lets two temporaries share memory too early, is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
+from math import prod
 
 from uop.conformance.suite.choices import Choices
 from uop.conformance.suite.levels import nodes
+from uop.conformance.suite.levels.graph.pairs import drawn
 from uop.conformance.suite.levels.graph.steps import MEMORY
 from uop.conformance.suite.levels.group import Generated, Group, group, program, with_data
 from uop.conformance.suite.levels.op.movement import random_shrink
-from uop.conformance.suite.values import draw_bits, draw_ordinary, sample
+from uop.conformance.suite.values import draw_bits, draw_ordinary
 from uop.conformance.suite.vocabulary import Vocabulary
 from uop.spec.args import PadFill
 from uop.spec.dtype import DType, dtypes
-from uop.spec.graph import slots_of
 from uop.spec.ops.names import Op
 from uop.spec.uop import UOp, index_const, param
 
@@ -28,38 +29,30 @@ SIDES = (4, 6, 17)
 """The sides of the matrices: a vector, a part of one more, and one element more."""
 
 View = Callable[[Choices, UOp], UOp]
+Build = Callable[["_Steps"], Generated]
 
 
 def groups(vocabulary: Vocabulary) -> Iterator[Group]:
     for dtype in vocabulary.of_dtypes(KINDS):
         if _exact(vocabulary, dtype):
-            args = (dtype, vocabulary)
-            for name, counts, build in GROUPS:
+            for name, (first, others, default, full), build in GROUPS:
+                counts = (first if dtype is KINDS[0] else others, default, full)
                 needs = (Op.CONTIGUOUS,) if build is _temporaries else MEMORY
-                yield group("graph", None, dtype, name, counts, build, *args, needs=needs)
-            count = len(VIEWS)
-            counts = (count if dtype is KINDS[0] else 0, count, 3 * count)
-            yield group("graph", None, dtype, "in-place-alone", counts, _alone, *args, needs=MEMORY)
-            counts = (2 if dtype is KINDS[0] else 1, 6, 12)
-            yield group("graph", None, dtype, "overlaps", counts, _overlapping, *args, needs=MEMORY)
+                args = (build, dtype, vocabulary)
+                yield group("graph", None, dtype, name, counts, _made, *args, needs=needs)
 
 
-def _side(dtype: DType, index: int) -> int:
-    """Return the side of a matrix: dtypes begin with others."""
-    return SIDES[(KINDS.index(dtype) + index) % len(SIDES)]
+def _made(
+    build: Build, dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int
+) -> Generated:
+    # Dtypes begin with other sides.
+    side = SIDES[(KINDS.index(dtype) + index) % len(SIDES)]
+    return build(_Steps(choices, dtype, vocabulary, side, index))
 
 
 def _exact(vocabulary: Vocabulary, dtype: DType) -> tuple[Op, ...]:
     """Return the ops with one result on ordinary values of every dtype here."""
     return vocabulary.of((Op.MAX, Op.ADD, Op.MUL), dtype)
-
-
-def _transposed(choices: Choices, u: UOp) -> UOp:
-    return nodes.permute(u, (1, 0))
-
-
-def _flipped(choices: Choices, u: UOp) -> UOp:
-    return nodes.flip(u, choices.pick(((True, False), (False, True), (True, True))))
 
 
 def _shifted(choices: Choices, u: UOp) -> UOp:
@@ -71,41 +64,34 @@ def _shifted(choices: Choices, u: UOp) -> UOp:
     return nodes.shrink(nodes.pad(u, before, sizes, PadFill.ZERO), after, u.shape)
 
 
-def _row(choices: Choices, u: UOp) -> UOp:
-    """Read one row everywhere."""
-    offset = (choices.below(u.shape[0]), 0)
-    return nodes.expand(nodes.shrink(u, offset, (1, u.shape[1])), u.shape)
-
-
 def _indexed(choices: Choices, u: UOp) -> UOp:
     """Read one column as rows, by an INDEX."""
     row = UOp(Op.INDEX, nodes.permute(u, (1, 0)), index_const(choices.below(u.shape[1])))
     return nodes.expand(nodes.reshape(row, (1, u.shape[0])), u.shape)
 
 
-def _reversed(choices: Choices, u: UOp) -> UOp:
-    return nodes.reshape(nodes.flip_all(nodes.reshape(u, (u.shape[0] * u.shape[1],))), u.shape)
-
-
-def _turned(choices: Choices, u: UOp) -> UOp:
-    """Turn by a quarter: two views at once."""
-    return nodes.permute(nodes.flip(u, (True, False)), (1, 0))
-
-
-def _column_sums(choices: Choices, u: UOp) -> UOp:
-    return nodes.expand(nodes.fold(Op.ADD, u, (0,)), u.shape)
-
-
-def _row_maxima(choices: Choices, u: UOp) -> UOp:
-    return nodes.expand(nodes.fold(Op.MAX, u, (1,)), u.shape)
-
-
-VIEWS: tuple[View, ...] = (
-    *(_transposed, _flipped, _shifted, _row, _indexed, _reversed, _turned),
-    *(_column_sums, _row_maxima),
-)
+FLIPS = ((True, False), (False, True), (True, True))
+BY_NAME: dict[str, View] = {
+    "transposed": lambda choices, u: nodes.permute(u, (1, 0)),
+    "flipped": lambda choices, u: nodes.flip(u, choices.pick(FLIPS)),
+    "shifted": _shifted,
+    "one row everywhere": lambda choices, u: nodes.expand(
+        nodes.shrink(u, (choices.below(u.shape[0]), 0), (1, u.shape[1])), u.shape
+    ),
+    "indexed": _indexed,
+    "reversed": lambda choices, u: nodes.reshape(
+        nodes.flip_all(nodes.reshape(u, (prod(u.shape),))), u.shape
+    ),
+    "by a quarter": lambda choices, u: nodes.permute(nodes.flip(u, (True, False)), (1, 0)),
+    "column sums": lambda choices, u: nodes.expand(nodes.fold(Op.ADD, u, (0,)), u.shape),
+    "row maxima": lambda choices, u: nodes.expand(nodes.fold(Op.MAX, u, (1,)), u.shape),
+}
+VIEWS = tuple(BY_NAME.values())
 """What a value reads, in the shape of the whole."""
-TARGETS: tuple[View, ...] = (*(_transposed, _flipped, _reversed, _turned, random_shrink),)
+TARGETS: tuple[View, ...] = (
+    *(BY_NAME[name] for name in ("transposed", "flipped", "reversed", "by a quarter")),
+    random_shrink,
+)
 """What a STORE writes to; the last one is a part."""
 
 
@@ -117,6 +103,8 @@ class _Steps:
     dtype: DType
     vocabulary: Vocabulary
     side: int
+    """Of the matrices."""
+    index: int
     now: list[UOp] = field(default_factory=list)
     """Each buffer, after its last write."""
     readers: list[list[UOp]] = field(default_factory=list)
@@ -125,10 +113,18 @@ class _Steps:
     """The last STORE to it."""
 
     def start(self, count: int) -> None:
-        shape = (self.side, self.side)
-        self.now = [nodes.buffer(slot, shape, self.dtype) for slot in range(count)]
+        self.now = [self.buffer(slot) for slot in range(count)]
         self.readers = [[] for _ in self.now]
         self.last = list(self.now)
+
+    def buffer(self, slot: int, *shape: int) -> UOp:
+        return nodes.buffer(slot, shape or (self.side, self.side), self.dtype)
+
+    def input(self, slot: int, *shape: int) -> UOp:
+        return param(slot, shape or (self.side, self.side), self.dtype)
+
+    def op(self) -> Op:
+        return self.choices.pick(_exact(self.vocabulary, self.dtype))
 
     def moved(self, u: UOp, views: tuple[View, ...] = VIEWS) -> UOp:
         """Apply a view that the vocabulary has."""
@@ -140,8 +136,7 @@ class _Steps:
 
     def write(self, target: int, sources: list[int]) -> None:
         """Store to a buffer, through a view or whole, what an op makes of views of sources."""
-        op = self.choices.pick(_exact(self.vocabulary, self.dtype))
-        place = self._ordered(target)
+        op, place = self.op(), self._ordered(target)
         if self.choices.chance(40):
             place = self.moved(place, TARGETS)
         value = self._read(sources[0], place.shape)
@@ -174,198 +169,182 @@ class _Steps:
         return place
 
     def program(self) -> Generated:
-        written = (done for done in self.last if done.op is Op.STORE)
-        return _on_data(UOp(Op.SINK, *written), self.choices)
+        return self.of_effects(done for done in self.last if done.op is Op.STORE)
+
+    def of_effects(self, effects: Iterable[UOp]) -> Generated:
+        return self.on_data(UOp(Op.SINK, *effects))
+
+    def on_data(self, root: UOp) -> Generated:
+        return program(root, *drawn(draw_ordinary)(root, self.choices))
 
 
-def _on_data(root: UOp, choices: Choices) -> Generated:
-    data = {k: sample(draw_ordinary, u.dtype, u.shape, choices) for k, u in slots_of(root).items()}
-    return program(root, data)
-
-
-def _in_place(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+def _in_place(s: _Steps) -> Generated:
     """Update a buffer through each view, alone and combined with the buffer itself."""
-    steps = _Steps(choices, dtype, vocabulary, _side(dtype, index))
-    op = choices.pick(_exact(vocabulary, dtype))
-    shape = (steps.side, steps.side)
-    effects = []
+    op, effects = s.op(), []
     for slot, view in enumerate((*VIEWS, *VIEWS)):
-        own = nodes.buffer(slot, shape, dtype)
-        value = steps.moved(own, (view,))
+        own = s.buffer(slot)
+        value = s.moved(own, (view,))
         if slot >= len(VIEWS):
-            value = UOp(op, steps.moved(value), own)
+            value = UOp(op, s.moved(value), own)
         effects.append(nodes.store(own, value))
-    return _on_data(UOp(Op.SINK, *effects), choices)
+    return s.of_effects(effects)
 
 
-def _alone(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+def _alone(s: _Steps) -> Generated:
     """Update one buffer through one view, in the second round combined with the buffer, in the
     third through two views; any bits are moved.
     """
-    turn, which = divmod(index, len(VIEWS))
-    steps = _Steps(choices, dtype, vocabulary, SIDES[which % len(SIDES)])
-    own = nodes.buffer(0, (steps.side, steps.side), dtype)
-    value = steps.moved(own, (VIEWS[which],))
+    turn, which = divmod(s.index, len(VIEWS))
+    side = SIDES[which % len(SIDES)]
+    own = s.buffer(0, side, side)
+    value = s.moved(own, (VIEWS[which],))
     if turn == 1:
-        value = UOp(choices.pick(_exact(vocabulary, dtype)), value, own)
+        value = UOp(s.op(), value, own)
     elif turn == 2:
-        value = steps.moved(value, (VIEWS[(which + 1) % len(VIEWS)],))
+        value = s.moved(value, (VIEWS[(which + 1) % len(VIEWS)],))
     draw = draw_ordinary if turn == 1 else draw_bits
-    return with_data(UOp(Op.SINK, nodes.store(own, value)), choices, draw)
+    return with_data(UOp(Op.SINK, nodes.store(own, value)), s.choices, draw)
 
 
-def _overlapping(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+def _overlapping(s: _Steps) -> Generated:
     """Copy a part of each buffer over another part, forwards and backwards, along each axis of a
     matrix, and in a row.
     """
-    side, by, effects = 5 + 12 * (index % 2), 1 + index % 3, []
+    side, by, effects = 5 + 12 * (s.index % 2), 1 + s.index % 3, []
     steps = ((by, 0), (0, by), (1,), (side // 2,))
     for slot, (step, is_forward) in enumerate(product(steps, (True, False))):
-        own, none = nodes.buffer(slot, (side,) * len(step), dtype), (0,) * len(step)
+        own, none = s.buffer(slot, *[side] * len(step)), (0,) * len(step)
         sizes = [side - n for n in step]
         places = (step, none) if is_forward else (none, step)
         effects.append(nodes.store(*(nodes.shrink(own, place, sizes) for place in places)))
-    return with_data(UOp(Op.SINK, *effects), choices, draw_bits)
+    return with_data(UOp(Op.SINK, *effects), s.choices, draw_bits)
 
 
-def _changed_after(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+def _changed_after(s: _Steps) -> Generated:
     """Copy a buffer whole, then change it, then copy it once more."""
-    op, side = choices.pick(_exact(vocabulary, dtype)), _side(dtype, index)
-    source, first, second = (nodes.buffer(slot, (side, side), dtype) for slot in range(3))
-    is_copied = index % 2 and vocabulary.has(Op.CONTIGUOUS, on=dtype)
+    op = s.op()
+    source, first, second = map(s.buffer, range(3))
+    is_copied = s.index % 2 and s.vocabulary.has(Op.CONTIGUOUS, on=s.dtype)
     copy = nodes.store(first, UOp(Op.CONTIGUOUS, source) if is_copied else source)
     own = UOp(Op.AFTER, source, copy)
-    change = nodes.store(own, UOp(op, own, param(3, source.shape, dtype)))
-    last = nodes.store(second, UOp(Op.AFTER, own, change))
-    return _on_data(UOp(Op.SINK, copy, last), choices)
+    change = nodes.store(own, UOp(op, own, s.input(3)))
+    return s.of_effects((copy, nodes.store(second, UOp(Op.AFTER, own, change))))
 
 
-def _partly_over(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+def _partly_over(s: _Steps) -> Generated:
     """Write a buffer whole, then over a part of it: where a gate is open, or through a view."""
-    side = _side(dtype, index)
-    shape = (side, side)
-    own, whole, more = nodes.buffer(0, shape, dtype), param(1, shape, dtype), param(2, shape, dtype)
-    done = UOp(Op.AFTER, own, nodes.store(own, whole))
-    if index % 2:
-        part = random_shrink(choices, done)
+    own, whole, more = s.buffer(0), s.input(1), s.input(2)
+    done = nodes.after(own, whole)
+    if s.index % 2:
+        part = random_shrink(s.choices, done)
         last = nodes.store(part, nodes.shrink(more, (0, 0), part.shape))
     else:
-        last = nodes.store(done, more, param(3, shape, dtypes.bool))
-    return _on_data(UOp(Op.SINK, last), choices)
+        last = nodes.store(done, more, param(3, own.shape, dtypes.bool))
+    return s.of_effects([last])
 
 
-def _relayed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+def _relayed(s: _Steps) -> Generated:
     """Hand contents on along a ring: each buffer is written over after the next has read it."""
-    steps = _Steps(choices, dtype, vocabulary, _side(dtype, index))
-    count = choices.between(3, 5)
-    steps.start(count + 1)
-    steps.write(count, [0])
+    count = s.choices.between(3, 5)
+    s.start(count + 1)
+    s.write(count, [0])
     for k in range(count - 1):
-        steps.write(k, [k + 1, *([k] if choices.chance(30) else [])])
-    steps.write(count - 1, [count])
-    return steps.program()
+        s.write(k, [k + 1, *([k] if s.choices.chance(30) else [])])
+    s.write(count - 1, [count])
+    return s.program()
 
 
-def _mixed(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+def _mixed(s: _Steps) -> Generated:
     """Write buffers in any order, each over what others have read."""
-    steps = _Steps(choices, dtype, vocabulary, _side(dtype, index))
-    count = choices.between(3, 4)
-    steps.start(count)
-    for _ in range(choices.between(6, 10)):
-        sources = [choices.below(count) for _ in range(choices.between(1, 2))]
-        steps.write(choices.below(count), sources)
-    return steps.program()
+    count = s.choices.between(3, 4)
+    s.start(count)
+    for _ in range(s.choices.between(6, 10)):
+        sources = [s.choices.below(count) for _ in range(s.choices.between(1, 2))]
+        s.write(s.choices.below(count), sources)
+    return s.program()
 
 
-def _temporaries(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+def _temporaries(s: _Steps) -> Generated:
     """Compute values with memory of their own, of which some are read much later than others.
 
     The inputs are outputs too.
     """
-    steps = _Steps(choices, dtype, vocabulary, _side(dtype, index))
-    shape = (steps.side, steps.side)
-    inputs = [param(slot, shape, dtype) for slot in range(2)]
-    values = list(inputs)
-    for _ in range(choices.between(5, 8)):
-        op = choices.pick(_exact(vocabulary, dtype))
-        early = values[choices.below(len(values))]
-        made = UOp(op, steps.moved(values[-1]), steps.moved(early))
-        values.append(UOp(Op.CONTIGUOUS, made))
-    late = UOp(choices.pick(_exact(vocabulary, dtype)), values[2], values[-1])
-    return _on_data(nodes.outputs(inputs[1], late, values[-2], inputs[0], values[3]), choices)
+    values = inputs = [s.input(slot) for slot in range(2)]
+    for _ in range(s.choices.between(5, 8)):
+        op, early = s.op(), s.choices.pick(values)
+        made = UOp(op, s.moved(values[-1]), s.moved(early))
+        values = [*values, UOp(Op.CONTIGUOUS, made)]
+    late = UOp(s.op(), values[2], values[-1])
+    return s.on_data(nodes.outputs(inputs[1], late, values[-2], inputs[0], values[3]))
 
 
-def _read_around(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+def _read_around(s: _Steps) -> Generated:
     """Combine what a buffer held before a STORE, perhaps a gated one, with what it then holds."""
-    shape = (_side(dtype, index),)
-    own, more = nodes.buffer(0, shape, dtype), param(1, shape, dtype)
-    first, second = (choices.pick(_exact(vocabulary, dtype)) for _ in range(2))
+    own, more = s.buffer(0, s.side), s.input(1, s.side)
+    first, second = s.op(), s.op()
     before = UOp(first, own, more)
-    gate = [param(2, shape, dtypes.bool)] if index % 2 else []
+    gate = [param(2, own.shape, dtypes.bool)] if s.index % 2 else []
     done = UOp(Op.AFTER, own, nodes.store(own, before, *gate))
-    return _on_data(nodes.outputs(UOp(second, before, done), UOp(first, done, more)), choices)
+    return s.on_data(nodes.outputs(UOp(second, before, done), UOp(first, done, more)))
 
 
-def _whole_again(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+def _whole_again(s: _Steps) -> Generated:
     """Write a matrix, then a row, through each view, and compute with what the whole then holds."""
-    side, effects = _side(dtype, index), []
-    for k, view in enumerate((*TARGETS, _flipped_row)):
-        shape = (side,) if view is _flipped_row else (side, side)
-        own, copy = (nodes.buffer(2 * k + n, shape, dtype) for n in range(2))
-        place = view(choices, own)
-        more = param(2 * len(TARGETS) + 2 + k, place.shape, dtype)
+    effects = []
+    for k, view in enumerate((*TARGETS, None)):
+        shape = (s.side, s.side) if view else (s.side,)
+        own, copy = (s.buffer(2 * k + n, *shape) for n in range(2))
+        place = view(s.choices, own) if view else nodes.flip_all(own)
+        more = param(2 * len(TARGETS) + 2 + k, place.shape, s.dtype)
         done = UOp(Op.AFTER, own, nodes.store(place, more))
-        effects.append(nodes.store(copy, UOp(choices.pick(_exact(vocabulary, dtype)), done, done)))
-    return _on_data(UOp(Op.SINK, *effects), choices)
+        effects.append(nodes.store(copy, UOp(s.op(), done, done)))
+    return s.of_effects(effects)
 
 
-def _crossing(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+def _crossing(s: _Steps) -> Generated:
     """Write columns and rows of matrices, and a block, one over a part of the other."""
-    side, effects = _side(dtype, index) + 2, []
+    side, effects = s.side + 2, []
     column, row, block = ((0, 1), (side, 1)), ((2, 0), (1, side)), ((1, 0), (2, 3))
     parts = (column, row), (row, column), (block, column), (column, block)
     for k, (first, second) in enumerate(parts):
-        own = nodes.buffer(3 * k, (side, side), dtype)
-        place = nodes.shrink(own, *first)
-        done = UOp(Op.AFTER, own, nodes.store(place, param(3 * k + 1, place.shape, dtype)))
-        place = nodes.shrink(done, *second)
-        effects.append(nodes.store(place, param(3 * k + 2, place.shape, dtype)))
-    return _on_data(UOp(Op.SINK, *effects), choices)
+        own = s.buffer(3 * k, side, side)
+        done = UOp(
+            Op.AFTER, own, nodes.store(nodes.shrink(own, *first), s.input(3 * k + 1, *first[1]))
+        )
+        effects.append(nodes.store(nodes.shrink(done, *second), s.input(3 * k + 2, *second[1])))
+    return s.of_effects(effects)
 
 
-def _flipped_row(choices: Choices, u: UOp) -> UOp:
-    return nodes.flip(u, (True,))
-
-
-def _values_shared(dtype: DType, vocabulary: Vocabulary, choices: Choices, index: int) -> Generated:
+def _values_shared(s: _Steps) -> Generated:
     """Compute a value of a buffer that is written, and use it for another buffer too.
 
     The STORE to the buffer comes first or last. The value reads the buffer as it is, or a view. The
     other buffer gets the value, or is updated by it.
     """
-    side, effects = _side(dtype, index), list[UOp]()
-    steps = _Steps(choices, dtype, vocabulary, side)
-    op, other = (choices.pick(_exact(vocabulary, dtype)) for _ in range(2))
-    more = param(0, (side, side), dtype)
+    op, other, effects = s.op(), s.op(), list[UOp]()
     for k, (is_view, is_updated) in enumerate(product((False, True), repeat=2)):
-        own, copy = (nodes.buffer(1 + 2 * k + n, (side, side), dtype) for n in range(2))
-        value = UOp(op, steps.moved(own) if is_view else own, more)
+        own, copy = (s.buffer(1 + 2 * k + n) for n in range(2))
+        value = UOp(op, s.moved(own) if is_view else own, s.input(0))
         new = UOp(other, copy, value) if is_updated else value
         kept = value if is_updated else UOp(other, value, value)
         stores = nodes.store(own, kept), nodes.store(copy, new)
-        effects += stores if (k + index) % 2 else reversed(stores)
-    return _on_data(UOp(Op.SINK, *effects), choices)
+        effects += stores if (k + s.index) % 2 else reversed(stores)
+    return s.of_effects(effects)
 
 
+COUNT = len(VIEWS)
 GROUPS = (
-    ("in-place", (1, 6, 12), _in_place),
-    ("changed-after", (1, 6, 12), _changed_after),
-    ("partly-over", (2, 6, 12), _partly_over),
-    ("read-around", (2, 6, 12), _read_around),
-    ("whole-again", (1, 6, 12), _whole_again),
-    ("values-shared", (1, 6, 12), _values_shared),
-    ("crossing", (1, 6, 12), _crossing),
-    ("relayed", (1, 6, 40), _relayed),
-    ("overwritten", (1, 6, 40), _mixed),
-    ("temporaries", (1, 6, 40), _temporaries),
+    ("in-place", (1, 1, 6, 12), _in_place),
+    ("changed-after", (1, 1, 6, 12), _changed_after),
+    ("partly-over", (2, 2, 6, 12), _partly_over),
+    ("read-around", (2, 2, 6, 12), _read_around),
+    ("whole-again", (1, 1, 6, 12), _whole_again),
+    ("values-shared", (1, 1, 6, 12), _values_shared),
+    ("crossing", (1, 1, 6, 12), _crossing),
+    ("relayed", (1, 1, 6, 40), _relayed),
+    ("overwritten", (1, 1, 6, 40), _mixed),
+    ("temporaries", (1, 1, 6, 40), _temporaries),
+    ("in-place-alone", (COUNT, 0, COUNT, 3 * COUNT), _alone),
+    ("overlaps", (2, 1, 6, 12), _overlapping),
 )
+"""Each with its counts: in a smoke run of the first dtype and of others, then of more effort."""
