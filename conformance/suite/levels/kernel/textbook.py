@@ -205,8 +205,8 @@ class Kernel:
                 place = Place(make(slot, size, dtype), slot, dtype, space)
             case _:
                 slot, (dtype, size) = len(self.buffers), self._typed(form)
-                make = scalar.Row if isinstance(form, RowOf) else scalar.Memory
-                buffer = make(slot, size, dtype)
+                kind = scalar.Row if isinstance(form, RowOf) else scalar.Memory
+                buffer = kind(slot, size, dtype)
                 place = Place(buffer.param, slot, dtype)
                 self.buffers.append(self.buffers[form.slot] if isinstance(form, Place) else buffer)
         self.places.append(place)
@@ -299,11 +299,11 @@ class Kernel:
         together = left[0] if len(left) == 1 else UOp(Op.GROUP, *left)
         return scalar.closed(together, [r for r in loops if r.op is Op.RANGE])
 
-    def _declare(self, place: Place, *i: Any) -> None:
+    def _declare(self, place: Place, i: Any = None) -> None:
         """List a memory, or where an element of it is, before anything uses it."""
         if self.listing:
-            there = scalar.at(place.node, _lifted(*i, dtypes.index)) if i else place.node
-            self.listing.do(there)
+            at = place.node if i is None else scalar.at(place.node, _lifted(i, dtypes.index))
+            self.listing.do(at)
 
     def _barrier(self) -> None:
         if self.listing:
