@@ -12,11 +12,13 @@ from uop.conformance.judging.judge import Judge
 from uop.conformance.judging.storage import file_text, to_literals
 from uop.conformance.native import is_native
 from uop.conformance.run.tasks import Reaching
-from uop.conformance.suite.case import Case
+from uop.conformance.suite.case import Batch, Case
 from uop.conformance.workers.sessions import started
+from uop.interpreter.inputs import with_numbers
 from uop.spec.case import FileCase
 from uop.spec.latitude import STRICT
 from uop.spec.ops.names import Op
+from uop.spec.properties.symbolic import variables
 from uop.spec.uop import UOp
 
 
@@ -74,11 +76,15 @@ def rules_on(backend: str | None) -> Iterator[Callable[[Case], frozenset[str]]]:
 
 
 def points_of(program: Case) -> frozenset[str]:
-    """The points that a program reaches on its inputs, a function of these alone.
+    """The points that a program reaches on its inputs, a function of these alone: its variables are
+    bound, as when a file of it is judged.
 
     The ledger of a run has some of them. Intervals are left out: they count by the level of a case,
     which a file does not have.
     """
+    if variables(program.root):
+        root, inputs = with_numbers(program.root, program.batches[0].inputs)
+        program = Case(program.id, root, (Batch(inputs),))
     shown = exercised(program)
     values = (f"{cell} {name}" for cell, classes in shown.values.items() for name in named(classes))
     rules = (

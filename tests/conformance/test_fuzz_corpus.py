@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,15 +31,18 @@ from uop.conformance.run import replay as replaying
 from uop.conformance.run.options import Options
 from uop.conformance.run.tasks import Reaching
 from uop.conformance.suite import generate
-from uop.conformance.suite.case import Case, CaseId
+from uop.conformance.suite.case import Batch, Case, CaseId
 from uop.conformance.suite.levels.written import by_file
 from uop.conformance.suite.own_cases import suite_case
 from uop.conformance.workers.in_process import InProcess
 from uop.conformance.workers.sessions import started
 from uop.conformance.workers.transport import Local
 from uop.spec.case import UopFile
+from uop.spec.dtype import dtypes
 from uop.spec.latitude import STRICT
+from uop.spec.ops.names import Op
 from uop.spec.text.uop_file import parse_file, print_file
+from uop.spec.uop import UOp, dims, index_const, param, variable
 
 pytestmark = pytest.mark.usefixtures("choosing_backends")
 HOUR = 3600.0
@@ -400,3 +404,16 @@ def test_a_cover_reaches_all_and_each_of_it_adds_something(
 def test_the_cover_is_greedy() -> None:
     reach = {"a": frozenset("12"), "b": frozenset("23"), "c": frozenset("1234")}
     assert cover(reach) == {"c"}
+
+
+def test_a_program_with_a_variable_reaches_what_its_file_reaches(tmp_path: Path) -> None:
+    """A file is judged with its variables bound; the ops that compute with them are gone then."""
+    size = variable(1, 1, 8)
+    part = dims([UOp(Op.ADD, size, index_const(1))])
+    root = UOp(Op.SHRINK, param(0, (9,), dtypes.int32), dims([0]), part)
+    inputs = {0: np.arange(9, dtype=np.int32), 1: np.array(3)}
+    program = Case(CaseId("graph", "MIXED", "int32", "cut", 0), root, (Batch(inputs),))
+    corpus = Corpus.read(tmp_path)
+    corpus.add(Reaching(text_of(program), points_of(program)))
+    assert corpus.problems() == []
+    assert Corpus.read(tmp_path).points == corpus.points
