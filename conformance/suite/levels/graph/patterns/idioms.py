@@ -78,6 +78,8 @@ READ = 9
 """How many indices read a table."""
 ROWS = 7
 """How many rows it has; idioms.toml knows the sizes of inputs too."""
+DEEP = 150
+"""The elements of a table that a signed byte cannot number."""
 STRIPES = {"stripes1": 0x55, "stripes2": 0x33, "stripes4": 0x0F, "bytes": 0x01}
 """What each byte of a constant is: the bits of each second group of 1, 2 and 4, and the lowest."""
 
@@ -270,14 +272,14 @@ def _computed_reads(p: pairs.Plan) -> Iterator[UOp]:
     place, near, far = (param(slot, (READ,), dtypes.int32) for slot in (2, 3, 4))
     table, row = param(0, (n, 4), p.dtype), param(1, (1, 4), p.dtype)
     named = {"place": place, "near": near, "far": far, "t": table, "row": row}
-    named |= {"many": param(5, (150,), p.dtype), "deep": param(6, (READ,), dtypes.int32)}
+    named |= {"many": param(5, (DEEP,), p.dtype), "deep": param(6, (READ,), dtypes.int32)}
     yield from results("computed-reads", p, **named, step=p.choices.between(1, n - 2))
     # Every program has both ends, and a pair that is its own reverse in no order.
     for slot, low, high, first in (
         (2, 0, n - 1, (n - 1, 0, 1, 0)),
         (3, -n, n - 1, (-n, -1, 0, n - 1)),
         (4, -40, 40, (-40, -1, n - 1, n, 3 * n + 1)),
-        (6, 0, 149, (149, 0, 127, 128)),
+        (6, 0, DEEP - 1, (DEEP - 1, 0, 127, 128)),
     ):
         p.given[slot] = sample(draw_within(low, high), dtypes.int32, READ, p.choices)
         p.given[slot][: len(first)] = first
