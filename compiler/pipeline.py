@@ -103,7 +103,7 @@ def _run_stages(
     for stage in dropwhile(lambda stage: stage.name != first, stages):
         fired = unobserved if observe is None else partial(observe, stage.name)
         before = substituted(program, hidden) if stage.name in ON_GRAPHS[1:] else program
-        # The caller sees every buffer of a kernel program, so `plan` must not share memory.
+        # The caller has planned the memory of a kernel program, and sees every buffer of it.
         is_planned = stage.name == "plan" and entry.calls_kernels
         after = before if is_planned else stage.run(before, setting, fired)
         if not setting.quick:

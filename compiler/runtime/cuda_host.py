@@ -215,10 +215,8 @@ class Queued(Around):
 
 
 OPTIONS = ("-std=c++17", "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-w",
-           "-U_FORTIFY_SOURCE", "-fno-tree-fre")  # fmt: skip
+           "-U_FORTIFY_SOURCE")  # fmt: skip
 """IEEE arithmetic, one rounding per operation. Signed overflow is undefined, as in CUDA.
-
-Workaround quotient-of-negation: redundant expressions are not eliminated.
 
 Ubuntu's compiler fortifies the C library by default, and then a jump from one stack to another ends
 the process: so that is off.

@@ -75,11 +75,11 @@ def _fits(opt: Optimization, order: Sequence[UOp]) -> bool:
 def with_folds_split(
     first: Sequence[Split], factor: int, target: AxisType, side: Side, number: int, body: UOp
 ) -> list[Optimization]:
-    """A SPLIT of the outputs or none, then one of each fold."""
+    """Return some SPLITs of outputs, then one of each fold: the same for each kernel."""
     sequence: list[Optimization] = [*first]
-    for number, axis in enumerate(axes(body)):
+    for place, axis in enumerate(axes(body)):
         if type_of(axis) is AxisType.REDUCE:
-            sequence.append(Split(number + len(sequence), factor, target, side))
+            sequence.append(Split(place + len(sequence), factor, target, side))
     return sequence
 
 

@@ -261,10 +261,10 @@ class Kernel:
             case ast.Tuple(targets):
                 for t, v in zip(targets, value, strict=True):
                     self._assign(t, v)
-            case ast.Subscript(e, i):
-                is_now = isinstance(e, ast.Call) and ast.unparse(e.func) == "now"
-                place = self._value(e.args[0] if isinstance(e, ast.Call) and is_now else e)
-                in_turn = (is_now or place.space is AddrSpace.REG) and not self.listing
+            case ast.Subscript(ast.Call(ast.Name("now"), [e]) | e, i):
+                place = self._value(e)
+                is_behind = e is not target.value or place.space is AddrSpace.REG
+                in_turn = is_behind and not self.listing
                 node = self._now(place) if in_turn else place.node
                 there = scalar.at(node, _lifted(self._value(i), dtypes.index))
                 effect = UOp(op, there, _lifted(value, place.dtype), *gate)
